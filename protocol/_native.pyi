@@ -107,6 +107,22 @@ class MfpPacker:
         to: NDArray[np.uint8],
     ) -> None: ...
 
+class WindowLayout:
+    def __init__(
+        self,
+        *,
+        sub_slice_ns: int,
+        margin_before: int,
+        margin_behind: int,
+        hit_size: int,
+        time_offset: int,
+        time_bytes: int,
+        big_endian: bool,
+        unit_numerator: int,
+        unit_denominator: int,
+        no_hits: list[int],
+    ) -> None: ...
+
 class RecordEncoder:
     def __init__(
         self,
@@ -153,3 +169,19 @@ class RecordEncoder:
         ends: NDArray[np.uint64],
         lists: Sequence[OutputListTable],
     ) -> tuple[bytes, int, int]: ...
+    def of_windows(
+        self,
+        layout: WindowLayout,
+        buffer: memoryview,
+        meps: list[tuple[int, NDArray[np.int64]]],
+        slices: NDArray[np.uint64],
+        missing: NDArray[np.uint8],
+        run: int,
+        lines: NDArray[np.uint32],
+        flags: NDArray[np.uint32],
+        offsets: NDArray[np.uint32],
+        starts: NDArray[np.int32],
+        window_ends: NDArray[np.int32],
+        window_lines: NDArray[np.uint32],
+        kept: NDArray[np.uint8],
+    ) -> tuple[bytes, bytes, bytes, int, int, int, int, int]: ...

@@ -20,6 +20,7 @@
 #include "mep_banks.h"
 #include "raw_bank.h"
 #include "trigger_banks.h"
+#include "window_records.h"
 #include "written_banks.h"
 
 namespace nb = nanobind;
@@ -34,6 +35,9 @@ using Words = Array<const uint32_t, 1>;
 using Rows = Array<const uint32_t, 2>;
 using Events = Array<const int64_t, 1>;
 using Ends = Array<uint64_t, 1>;
+using Times = Array<const int32_t, 1>;
+using Marks = Array<const uint8_t, 1>;
+using Ids = Array<const uint64_t, 1>;
 using Places = Array<const int64_t, 2>;                     // source id, offset, bytes of each MFP
 using Meps = std::vector<std::tuple<std::size_t, Places>>;  // number of events, places of the MFPs
 
@@ -135,6 +139,55 @@ struct Record {
     std::array<uint32_t, 3> routing{};
 };
 
+std::vector<PlacedMfp> placed(const Places& places)
+{
+    std::vector<PlacedMfp> mfps;
+    mfps.reserve(places.shape(0));
+    for (std::size_t i = 0; i < places.shape(0); ++i)
+        mfps.push_back({static_cast<uint32_t>(places(i, 0)), static_cast<uint64_t>(places(i, 1)),
+                        static_cast<uint64_t>(places(i, 2))});
+    return mfps;
+}
+
+// The windows of the sub-slices of a batch: those of event e from `offsets`[e] to `offsets`[e + 1]. Only those of
+// events with a mark in `kept` are written.
+struct WindowTable {
+    const Words& offsets;
+    const Times &starts, &ends;
+    const Words& lines;
+    const Marks& kept;
+
+    void check(std::size_t n_events) const
+    {
+        if (offsets.size() != n_events + 1 || kept.size() != n_events || offsets(0) != 0)
+            throw nb::value_error("the windows have another number of events");
+        for (std::size_t e = 0; e < n_events; ++e)
+            if (offsets(e) > offsets(e + 1)) throw nb::value_error("the offsets of windows do not ascend");
+        const std::size_t n = offsets(n_events);
+        if (starts.size() < n || ends.size() < n || lines.size() < n)
+            throw nb::value_error("the windows end before their offsets");
+    }
+
+    // The windows of the events from `first` on, and the event of each.
+    void of_slice(std::size_t first, std::size_t n_events, int64_t length, std::vector<window_records::Window>& windows,
+                  std::vector<std::size_t>& events) const
+    {
+        for (std::size_t e = first; e < first + n_events; ++e) {
+            if (!kept(e)) continue;
+            const int64_t begin = static_cast<int64_t>(e - first) * length;
+            for (uint32_t i = offsets(e); i < offsets(e + 1); ++i) {
+                windows.push_back({begin + starts(i), begin + ends(i), lines(i)});
+                events.push_back(e);
+            }
+        }
+    }
+};
+
+// What was written of the windows of a batch.
+struct WindowSums {
+    uint64_t windows = 0, hits = 0, cut_off = 0, hits_outside = 0, bytes_left = 0;
+};
+
 // Banks of some events of the MEPs of a batch.
 class BatchBanks {
   public:
@@ -145,13 +198,8 @@ class BatchBanks {
             const std::size_t begin = k;
             while (k < events.size() && static_cast<std::size_t>(events(k)) < first + n_events) ++k;
             if (k > begin) {
-                std::vector<PlacedMfp> mfps;
-                mfps.reserve(places.shape(0));
-                for (std::size_t i = 0; i < places.shape(0); ++i)
-                    mfps.push_back({static_cast<uint32_t>(places(i, 0)), static_cast<uint64_t>(places(i, 1)),
-                                    static_cast<uint64_t>(places(i, 2))});
                 begins_.push_back(begin);
-                meps_.emplace_back(buffer.bytes(), buffer.size(), std::move(mfps), events.data() + begin, k - begin,
+                meps_.emplace_back(buffer.bytes(), buffer.size(), placed(places), events.data() + begin, k - begin,
                                    first, n_events);
             }
             first += n_events;
@@ -332,7 +380,95 @@ class RecordEncoder {
             ends);
     }
 
+    // Records of the windows of the slices of a batch; `slices` has the number of each, `missing` whether it lacks a
+    // source.
+    nb::tuple of_windows(const window_records::Layout& layout, const nb::handle& buffer, const Meps& meps,
+                         const Ids& slices, const Marks& missing, uint32_t run, const Rows& lines, const Words& flags,
+                         const Words& offsets, const Times& starts, const Times& window_ends, const Words& window_lines,
+                         const Marks& kept) const
+    {
+        const std::size_t n_events = flags.size();
+        const WindowTable table{offsets, starts, window_ends, window_lines, kept};
+        table.check(n_events);
+        std::size_t n_of_meps = 0;
+        for (const auto& [n, places] : meps) {
+            n_of_meps += n;
+            if (places.shape(1) != 3 || n <= std::size_t{layout.margin_before} + layout.margin_behind)
+                throw nb::value_error("a slice must have sub-slices beside its margins");
+        }
+        if (n_of_meps != n_events || slices.size() != meps.size() || missing.size() != meps.size() ||
+            lines.shape(0) != n_events || lines.shape(1) != (format_.n_lines + 31) / 32)
+            throw nb::value_error("the numbers of slices and events differ");
+        const View bytes(buffer.ptr());
+        std::vector<uint8_t> data;
+        std::vector<uint64_t> ends, ids;
+        WindowSums sums;
+        {
+            const nb::gil_scoped_release released;
+            std::size_t first = 0;
+            for (std::size_t m = 0; m < meps.size(); ++m) {
+                const auto& [n, places] = meps[m];
+                append_slice(layout, bytes, n, places, slices(m), missing(m) != 0, run, lines, flags, table, first,
+                             data, ends, sums);
+                ids.resize(ends.size(), slices(m));
+                first += n;
+            }
+        }
+        return nb::make_tuple(nb::bytes(data.data(), data.size()), nb::bytes(ends.data(), 8 * ends.size()),
+                              nb::bytes(ids.data(), 8 * ids.size()), sums.windows, sums.hits, sums.cut_off,
+                              sums.hits_outside, sums.bytes_left);
+    }
+
   private:
+    void append_slice(const window_records::Layout& layout, const View& bytes, std::size_t n_events,
+                      const Places& places, uint64_t slice, bool missing, uint32_t run, const Rows& lines,
+                      const Words& flags, const WindowTable& table, std::size_t first, std::vector<uint8_t>& data,
+                      std::vector<uint64_t>& ends, WindowSums& sums) const
+    {
+        std::vector<window_records::Window> windows;
+        std::vector<std::size_t> events;
+        table.of_slice(first, n_events, layout.sub_slice_ns, windows, events);
+        if (windows.empty()) return;
+        std::vector<uint32_t> order, words, trailer;
+        // A run has no time before its start.
+        const int64_t earliest = slice ? INT64_MIN : int64_t{layout.margin_before} * layout.sub_slice_ns;
+        windows = window_records::merged(std::move(windows), layout, n_events, earliest, order);
+        window_records::SliceHits hits(bytes.bytes(), bytes.size(), placed(places), n_events, layout);
+        trigger_banks::Writer writer(format_);
+        const std::vector<uint32_t> no_counts(n_counts_ + 1);
+        hits.read(windows, [&](window_records::Record& record) {
+            if (missing) record.window.status |= window_records::source_missing;
+            words.assign(lines.shape(1), 0);
+            for (uint32_t i = record.window.first; i < record.window.first + record.window.n; ++i)
+                for (std::size_t w = 0; w < words.size(); ++w) words[w] |= lines(events[order[i]], w);
+            uint32_t all_flags = 0;
+            for (std::size_t s = 0; s < record.n_banks.size(); ++s)
+                all_flags |= flags(first + record.first_sub_slice + s);
+            Record of_header;
+            of_header.run = run;
+            trailer.clear();
+            of_header.routing = writer.append({{}, words.data(), all_flags, no_counts.data(), {}}, trailer);
+            const std::size_t begin = data.size();
+            data.resize(begin + mdf_header_size);
+            window_records::append_window_bank(record, layout, run, slice, static_cast<uint32_t>(n_events), all_flags,
+                                               format_.source_id, data);
+            data.insert(data.end(), record.banks.begin(), record.banks.end());
+            const auto* const trailing = reinterpret_cast<const uint8_t*>(trailer.data());
+            data.insert(data.end(), trailing, trailing + 4 * trailer.size());
+            put_header(data.data() + begin, data.size() - begin, of_header);
+            if (checksums_) {
+                uint8_t* const hashed = data.data() + begin + checksum_from;
+                put_u32(data.data() + begin + checksum_at, jenkins(hashed, data.size() - begin - checksum_from));
+            }
+            ends.push_back(data.size());
+            sums.hits += record.hits;
+            sums.cut_off += (record.window.status & window_records::cut_off) != 0;
+        });
+        sums.windows += order.size();
+        sums.hits_outside += hits.hits_outside;
+        sums.bytes_left += hits.bytes_left;
+    }
+
     void check_rows(const Rows& lines, const Words& flags, const Rows& counts, const SelectedRows& selected) const
     {
         const std::size_t n = flags.size();
@@ -450,6 +586,22 @@ class RecordEncoder {
 
 void add_event_records(nb::module_& module)
 {
+    using window_records::Layout;
+    nb::class_<Layout>(module, "WindowLayout", "How a chain cuts time, and the record of a hit")
+        .def(
+            "__init__",
+            [](Layout* self, uint32_t sub_slice_ns, uint32_t margin_before, uint32_t margin_behind, uint32_t hit_size,
+               uint32_t time_offset, uint32_t time_bytes, bool big_endian, uint32_t unit_numerator,
+               uint32_t unit_denominator, const std::vector<uint8_t>& no_hits) {
+                Layout layout{sub_slice_ns, margin_before, margin_behind,  hit_size,         time_offset,
+                              time_bytes,   big_endian,    unit_numerator, unit_denominator, {}};
+                for (const uint8_t type : no_hits) layout.no_hits[type] = true;
+                layout.check();
+                new (self) Layout(layout);
+            },
+            nb::kw_only(), nb::arg("sub_slice_ns"), nb::arg("margin_before"), nb::arg("margin_behind"),
+            nb::arg("hit_size"), nb::arg("time_offset"), nb::arg("time_bytes"), nb::arg("big_endian"),
+            nb::arg("unit_numerator"), nb::arg("unit_denominator"), nb::arg("no_hits"));
     nb::class_<RecordEncoder>(module, "RecordEncoder", "Writes kept events as MDF records with trigger banks")
         .def(nb::init<uint32_t, uint32_t, uint32_t, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
                       const Rows&, uint32_t, uint32_t, const Rows&, bool, uint32_t>(),
@@ -464,5 +616,9 @@ void add_event_records(nb::module_& module)
         .def("of_events", &RecordEncoder::of_events, nb::arg("banks"), nb::arg("events"), nb::arg("lines"),
              nb::arg("flags"), nb::arg("counts"), nb::arg("selected_offsets"), nb::arg("selected_words"),
              nb::arg("ends"), nb::arg("lists"),
-             "Records of some events with given banks; ValueError for inconsistent tables");
+             "Records of some events with given banks; ValueError for inconsistent tables")
+        .def("of_windows", &RecordEncoder::of_windows, nb::arg("layout"), nb::arg("buffer"), nb::arg("meps"),
+             nb::arg("slices"), nb::arg("missing"), nb::arg("run"), nb::arg("lines"), nb::arg("flags"),
+             nb::arg("offsets"), nb::arg("starts"), nb::arg("window_ends"), nb::arg("window_lines"), nb::arg("kept"),
+             "Records of the windows of time slices; ValueError for inconsistent tables");
 }

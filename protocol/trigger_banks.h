@@ -9,16 +9,24 @@
 
 namespace trigger_banks {
 
-enum BankType : uint8_t { odin_type = 16, dec_reports = 17, routing_bits = 53, sel_reports = 54, lumi_summary = 56 };
+enum BankType : uint8_t {
+    odin_type = 16,
+    dec_reports = 17,
+    routing_bits = 53,
+    sel_reports = 54,
+    lumi_summary = 56,
+    time_window = 250
+};
 
 // Types of the output lists of a chain (docs/formats/list-banks.md).
 constexpr uint8_t first_list = 242, max_lists = 8;
+static_assert(time_window == first_list + max_lists);  // one range for is_trigger_bank
 
 inline bool is_trigger_bank(uint8_t type)
 {
     // Without branches, for loops over many types.
     return (type == dec_reports) | (type == routing_bits) | (type == sel_reports) | (type == lumi_summary) |
-           (static_cast<uint8_t>(type - first_list) < max_lists);
+           (static_cast<uint8_t>(type - first_list) <= max_lists);
 }
 
 // ODIN fields of an event; not readable if the bank is missing or damaged.

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.processing.framework.chain_builder import build_chain, copy_package
 
 TINY_CHAIN = Path(__file__).parent / "processing" / "framework" / "tiny_chain"
+STREAM_CHAIN = TINY_CHAIN.with_name("stream_chain")
 
 # Test folders that check threads, descriptors or times, in addition to all tests with processes or sockets.
 ALONE = (Path("tests/daemon/processes"), Path("tests/daemon/node"))
@@ -100,16 +101,26 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
     Its root, two folders above the module, is an importable folder with the entry point of the chain.
     """
-    root = tmp_path_factory.mktemp("tiny")
-    copy_package(TINY_CHAIN, root, "tiny")
-    metadata = root / "tiny-1.0.dist-info"
+    yield from installed(TINY_CHAIN, tmp_path_factory.mktemp("tiny"), "tiny")
+
+
+@pytest.fixture(scope="session")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The module of the streaming chain, built and installed in the same way."""
+    yield from installed(STREAM_CHAIN, tmp_path_factory.mktemp("stream"), "stream")
+
+
+def installed(sources: Path, root: Path, name: str) -> Iterator[ModuleType]:
+    """Build a chain in a folder and install it there."""
+    copy_package(sources, root, name)
+    metadata = root / f"{name}-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[hltnode.chains]\ntiny = tiny.chain:TINY\n")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[hltnode.chains]\n{name} = {name}.chain:{name.upper()}\n")
     sys.path.insert(0, str(root))
     try:
-        module = importlib.import_module("tiny.chain")
-        build_chain(module.TINY)
+        module = importlib.import_module(f"{name}.chain")
+        build_chain(getattr(module, name.upper()))
         yield module
     finally:
         sys.path.remove(str(root))

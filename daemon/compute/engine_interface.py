@@ -12,6 +12,7 @@ from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.processing.framework.output_lists import ListContent, OutputList
+from hltnode.processing.framework.streaming import Streaming
 from hltnode.protocol.raw_data.lumi_summary import CounterRange
 
 
@@ -78,7 +79,8 @@ class Engine(Protocol):
     """Creates workspaces.
 
     It knows the lines, their routing words (u32[lines, 3]), the counted collections, the counters of luminosity
-    summaries, the output lists that it delivers, the flags of events, the names of sub-detectors (by the top five bits
+    summaries, the output lists that it delivers, how a streaming chain cuts time, its list of windows, the flags of
+    events, the names of sub-detectors (by the top five bits
     of their source ids) and of error banks (by bank type), the histograms, the numbers of the detector that they
     measure, and the trigger configuration key (TCK).
     """
@@ -93,6 +95,10 @@ class Engine(Protocol):
     def summary(self) -> tuple[CounterRange, ...]: ...
     @property
     def lists(self) -> Mapping[str, OutputList]: ...
+    @property
+    def streaming(self) -> Streaming | None: ...
+    @property
+    def windows(self) -> OutputList | None: ...
     @property
     def flags(self) -> FlagTable: ...
     @property

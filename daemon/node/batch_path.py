@@ -22,6 +22,7 @@ from hltnode.daemon.output.gather_stage import GatherStage
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
 from hltnode.daemon.output.output_stage import OutputStage
 from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, KeepTck, RevokeEvents, Supervised
+from hltnode.daemon.output.time_windows import TimeWindows
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
 from hltnode.daemon.storage.event_store import EventStore
@@ -161,6 +162,9 @@ class BatchPath:
             lists=DecisionLists(
                 [engine.lists[name].description for name in config.decisions.lists], config.decisions.max_list_bytes
             ),
+            windows=None
+            if engine.streaming is None or engine.windows is None
+            else TimeWindows(engine.streaming, engine.windows, engine.error_types),
             gathered=gathered_streams(config),
             stored=output.streams,
             keeps_events=not core.is_shadow,

@@ -6,6 +6,7 @@ making and sending the message.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.output.decision_deadline import DecisionDeadline
@@ -63,4 +64,4 @@ class EarlyDecisions:
         n_sent = self._send(decisions)
         times.published_ns = self._clock_ns()
         n_late_sent = n_late if n_sent == len(decisions) else sum(each.late for each in decisions[:n_sent])
-        return DecidedBatch(computed, decisions, decided.to_error, decided.lists_left_out, n_sent, n_late_sent)
+        return replace(decided, decisions=decisions, n_sent=n_sent, n_late=n_late_sent)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag, FlagTable
 from hltnode.processing.framework.output_lists import WORDS, ListContent, OutputList
+from hltnode.processing.framework.streaming import END, LINES, START
 from hltnode.processing.selection.reports.lumi_schema import KNOWN_COUNTERS, counter_name, lumi_schema
 from hltnode.processing.selection.reports.routing import LUMI_BIT, READOUT_ERROR_BIT
-from hltnode.protocol._native import RecordEncoder
+from hltnode.protocol._native import RecordEncoder, WindowLayout
 from hltnode.protocol.raw_data.bank_types import LIST_TYPES
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, CounterRange
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -72,6 +73,23 @@ class EncodedEvents:
         view = memoryview(self.data)
         ends = self.ends.tolist()
         return [view[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedWindows:
+    """Contiguous MDF records of windows of time. ends, slices: u64, end and time slice of each record.
+
+    windows, hits, cut_off, hits_outside, bytes_left: as daemon.output.time_windows.WindowTally.
+    """
+
+    data: bytes
+    ends: NDArray[np.uint64]
+    slices: NDArray[np.uint64]
+    windows: int
+    hits: int
+    cut_off: int
+    hits_outside: int
+    bytes_left: int
 
 
 class EventEncoder:
@@ -170,6 +188,40 @@ class EventEncoder:
             self._tables(decided),
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])
+
+    def encode_windows(
+        self,
+        layout: WindowLayout,
+        buffer: memoryview,
+        meps: Sequence[tuple[int, NDArray[np.int64]]],
+        slices: NDArray[np.uint64],
+        missing: NDArray[np.uint8],
+        run: int,
+        decided: Decided,
+        windows: ListContent,
+        kept: NDArray[np.uint8],
+    ) -> EncodedWindows:
+        """Encode the hits in the windows of a batch of time slices.
+
+        meps: as in `encode_batch`. slices: number of each. missing: whether it lacks a source, u8. windows: the list of
+        windows. kept: u8 for each event, whether its windows are written.
+        """
+        data, ends, of_slices, *sums = self._encoder.of_windows(
+            layout,
+            buffer,
+            list(meps),
+            slices,
+            missing,
+            run,
+            decided.lines,
+            decided.flags,
+            np.ascontiguousarray(windows.offsets),
+            np.ascontiguousarray(windows.values[START]),
+            np.ascontiguousarray(windows.values[END]),
+            np.ascontiguousarray(windows.values[LINES]),
+            kept,
+        )
+        return EncodedWindows(data, np.frombuffer(ends, np.uint64), np.frombuffer(of_slices, np.uint64), *sums)
 
     def encode_banks(
         self, banks: Sequence[Sequence[RawBank]], events: NDArray[np.int64], decided: Decided

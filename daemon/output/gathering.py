@@ -18,9 +18,10 @@ from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
+from hltnode.daemon.output.time_windows import TimeWindows, WindowTally
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.processing.framework.flags import FlagTable
-from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, max_events_of_group
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, SliceDecision, max_events_of_group
 
 # Batches of two runs may be in the queue; a run has one trigger configuration.
 MAX_ENCODERS = 2
@@ -32,13 +33,15 @@ log = get_logger("gathering")
 class DecidedBatch:
     """A batch with its decisions: the first `n_sent` are sent, `n_late` of these after their deadline.
 
-    to_error: u32[n], the flags for which an event goes to the error stream; 0: it does not.
+    to_error: u32[n], the flags for which an event goes to the error stream; 0: it does not. kept: u8[n], the sub-slices
+    whose windows are kept, for a streaming chain.
     """
 
     computed: ComputedBatch
     decisions: Sequence[MepDecision | DecisionGroup]
     to_error: NDArray[np.uint32]
     lists_left_out: int
+    kept: NDArray[np.uint8] | None = None
     n_sent: int = 0
     n_late: int = 0
 
@@ -63,6 +66,8 @@ class GatheredBatch:
     """Number of late decisions among those that are sent."""
     n_sent: int = 0
     """Number of messages that are sent; `without` does not take them back."""
+    windows: WindowTally | None = None
+    """Windows of a streaming chain."""
 
     @property
     def to_send(self) -> Sequence[MepDecision | DecisionGroup]:
@@ -96,6 +101,7 @@ class EventGatherer:
         encoder_of: makes the encoder of a trigger configuration from its key.
         flags: flags of the chain. They decide which events go to the error stream.
         lists: the output lists of decision messages.
+        windows: the windows of a streaming chain. Its accepted events are records of windows; a message has one MEP.
         gathered: the series whose kept events are copied. stored: the series that go to files.
         keeps_events: False for a shadow node, which has decisions only.
         meps_per_message: most MEPs whose decisions share a message.
@@ -111,6 +117,7 @@ class EventGatherer:
         chain: str,
         n_lines: int,
         lists: DecisionLists | None = None,
+        windows: TimeWindows | None = None,
         gathered: Collection[EventStream] = tuple(EventStream),
         stored: Collection[EventStream] = tuple(EventStream),
         keeps_events: bool = True,
@@ -118,7 +125,8 @@ class EventGatherer:
     ) -> None:
         self._gathered = frozenset(gathered)
         self._stored = frozenset(stored)
-        self._meps_per_message = meps_per_message
+        self._windows = windows
+        self._meps_per_message = meps_per_message if windows is None else 1
         self._group_events = max_events_of_group(n_lines)
         self._keeps_events = keeps_events
         self._lists = lists or DecisionLists()
@@ -135,6 +143,7 @@ class EventGatherer:
         to_error = results.flags & self._errors
         decisions: list[MepDecision | DecisionGroup] = []
         lists_left_out = 0
+        kept = None if self._windows is None else np.zeros(len(to_error), np.uint8)
         first = 0
         for group in self._groups(batch.meps):
             mep = group[0]
@@ -151,8 +160,13 @@ class EventGatherer:
             of_events = results.of_events(of_mep)
             lists, n_left_out = self._lists.encode(of_events.lists, mep.n_events, self._n_lines)
             lists_left_out += n_left_out
-            decisions.append(self._decision(computed, mep, of_events, lists))
-        return DecidedBatch(computed, decisions, to_error, lists_left_out)
+            decision = self._decision(computed, mep, of_events, lists)
+            if self._windows is not None and kept is not None:
+                kept[of_mep] = self._windows.kept((mep,), of_events, to_error[of_mep])
+                found = self._windows.encode(mep, of_events.lists[self._windows.name], kept[of_mep], self._n_lines)
+                decision = SliceDecision.of(decision, found)
+            decisions.append(decision)
+        return DecidedBatch(computed, decisions, to_error, lists_left_out, kept)
 
     def gather(self, of: ComputedBatch | DecidedBatch) -> GatheredBatch:
         """Gather the accepted events and the events for the error stream.
@@ -167,11 +181,15 @@ class EventGatherer:
         events: dict[EventStream, Sequence[RecordBlock]] = {}
         not_stored: dict[EventStream, int] = {}
         left_out = 0
+        tally = None if decided.kept is None else self._tally(decided, decided.kept)
         for stream, wanted in kept.items() if self._keeps_events else ():
             numbers = np.flatnonzero(wanted)
             if stream not in self._stored:
                 not_stored[stream] = len(numbers)
-            if len(numbers) and stream in self._gathered:
+            if tally is not None and stream is EventStream.ACCEPTED:
+                if tally.windows and stream in self._gathered:
+                    events[stream], tally = self._window_records(decided, tally)
+            elif len(numbers) and stream in self._gathered:
                 block, n_left_out = self._records(computed, numbers)
                 events[stream] = [block]
                 left_out += n_left_out
@@ -188,6 +206,7 @@ class EventGatherer:
             decisions[decided.n_sent :] if isinstance(of, DecidedBatch) else None,
             decided.n_late,
             decided.n_sent,
+            tally,
         )
 
     def _groups(self, meps: Sequence[MepRecord]) -> Iterator[Sequence[MepRecord]]:
@@ -228,6 +247,54 @@ class EventGatherer:
         ids = np.fromiter((mep.mep for mep in batch.meps), np.uint64, len(batch.meps))
         meps = ids[np.searchsorted(ends, numbers, side="right")]
         return RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, meps), encoded.candidates_left_out
+
+    def _tally(self, decided: DecidedBatch, kept: NDArray[np.uint8]) -> WindowTally:
+        """The windows of a batch before they are written."""
+        assert self._windows is not None
+        batch, results = decided.computed.batch, decided.computed.results
+        counts = results.lists[self._windows.name].counts
+        not_kept = (results.accepted != 0) & (decided.to_error == 0) & (kept == 0)
+        return WindowTally(
+            slices=len(batch.meps),
+            windows=int(counts[kept != 0].sum()),
+            slice_bytes=sum(int(mep.fragments[:, 2].sum()) for mep in batch.meps),
+            left_out=int(counts[not_kept].sum()),
+            messages_left_out=sum(
+                isinstance(each, SliceDecision) and self._windows.is_left_out(each.windows)
+                for each in decided.decisions
+            ),
+        )
+
+    def _window_records(self, decided: DecidedBatch, tally: WindowTally) -> tuple[list[RecordBlock], WindowTally]:
+        """The hits in the windows of a batch as records."""
+        assert self._windows is not None
+        assert decided.kept is not None
+        computed, results = decided.computed, decided.computed.results
+        batch = computed.batch
+        meps = [mep for mep in batch.meps if self._windows.is_slice(mep)]
+        rows = np.repeat([self._windows.is_slice(mep) for mep in batch.meps], [mep.n_events for mep in batch.meps])
+        windows = results.lists[self._windows.name]
+        encoded = self._encoder_of(computed.tck).encode_windows(
+            self._windows.layout,
+            self._buffers[batch.slot],
+            [(mep.n_events, mep.fragments) for mep in meps],
+            np.fromiter((mep.mep for mep in meps), np.uint64, len(meps)),
+            np.fromiter((bool(mep.missing) for mep in meps), np.uint8, len(meps)),
+            batch.run,
+            Decided(results.lines[rows], results.flags[rows], results.counts, results.selected),
+            windows if len(meps) == len(batch.meps) else windows.of_rows(rows),
+            decided.kept[rows],
+        )
+        block = RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, encoded.slices)
+        return [block] if len(block) else [], replace(
+            tally,
+            records=len(block),
+            hits=encoded.hits,
+            nbytes=len(encoded.data),
+            cut_off=encoded.cut_off,
+            hits_outside=encoded.hits_outside,
+            bytes_left=encoded.bytes_left,
+        )
 
     def _group_decision(self, computed: ComputedBatch, group: Sequence[MepRecord], results: Results) -> DecisionGroup:
         return DecisionGroup(

@@ -144,6 +144,10 @@ class Engine:
         """The numbers of the constants that histograms measure."""
         self.lists = {each.name: each for each in chain.lists}
         """The output lists of BatchOutput.lists, by name."""
+        self.streaming = chain.streaming
+        """How the chain cuts time; None: its events are collisions."""
+        self.windows = self.lists.get(chain.windows)
+        """The list of the windows of a streaming chain."""
         self.flags = chain.flag_table
         """Names and kinds of the bits of BatchOutput.flags."""
         self.subdetectors = chain.readout.subdetectors

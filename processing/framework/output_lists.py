@@ -179,6 +179,12 @@ class ListContent:
         offsets = self.offsets[first : last + 1] - self.offsets[first]
         return type(self)(offsets, {name: values[begin:end] for name, values in self.values.items()})
 
+    def of_rows(self, rows: NDArray[np.bool_]) -> Self:
+        """The events with a mark."""
+        offsets = np.concatenate(([0], np.cumsum(self.counts[rows]))).astype(np.uint32)
+        elements = np.repeat(rows, self.counts)
+        return type(self)(offsets, {name: values[: len(elements)][elements] for name, values in self.values.items()})
+
     def copy(self) -> Self:
         """A copy that stays valid."""
         return type(self)(self.offsets.copy(), {name: values.copy() for name, values in self.values.items()})

@@ -19,6 +19,8 @@ class BankType(IntEnum):
 
 LIST_TYPES = range(242, 250)
 """Types of the output lists of a chain, one for each list that a node writes (docs/formats/list-banks.md)."""
+TIME_WINDOW = 250
+"""Type of the bank that describes a window of time (docs/formats/time-windows.md)."""
 TYPES_OF_TRIGGER = frozenset(
     {
         BankType.HLT_DEC_REPORTS,
@@ -26,12 +28,13 @@ TYPES_OF_TRIGGER = frozenset(
         BankType.HLT_SEL_REPORTS,
         BankType.HLT_LUMI_SUMMARY,
         *LIST_TYPES,
+        TIME_WINDOW,
     }
 )
 """Banks that the node writes into accepted events. In files as input, it drops them."""
 TYPES_OF_NODE = TYPES_OF_TRIGGER | {BankType.TAE_HEADER}
 """Types that no board may send: the node writes them itself, or never. An MFP with one of them is refused."""
-RESERVED_TYPES = frozenset({*map(int, BankType), *LIST_TYPES, NO_BANK})
+RESERVED_TYPES = frozenset({*map(int, BankType), *LIST_TYPES, TIME_WINDOW, NO_BANK})
 """Types that boards of any chain must not use for other purposes."""
 USER_TYPES = range(192, 240)
 """Types for the boards of users. No node and no chain of this repository uses them."""

@@ -11,6 +11,7 @@ from struct import unpack
 from typing import TYPE_CHECKING
 
 from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import MessageVersionError
 from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec, Name
 from hltnode.protocol.value_lists import ValueList, decode_blocks
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DECISION_VERSION = 2
+# Messages on time slices, which have windows.
+SLICE_VERSION = 3
 # The largest MEP, 65,535 events, fits with up to 1984 lines. With 16,378 lines, the maximum of a decision report, 8,152
 # events fit.
 MAX_DECISION_SIZE = 16 << 20
@@ -98,6 +101,48 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
 
     def check(self) -> None:
         check_sizes(self.n_events, self.n_lines, self.accepted, self.lines, self.flags)
+
+
+class SliceDecision(MepDecision, frozen=True, tag="decision", omit_defaults=True):
+    """The decisions on the sub-slices of a time slice, and the windows of time that its node keeps.
+
+    `windows` is an output list of the sub-slices: `start_ns` and `end_ns`, u64 in ns since the start of the run,
+    `lines` and further values of the chain. A window belongs to the sub-slice of its first hit.
+    """
+
+    windows: bytes = b""
+
+    @classmethod
+    def of(cls, decision: MepDecision, windows: bytes) -> SliceDecision:
+        """A decision with windows."""
+        fields = {name: getattr(decision, name) for name in decision.__struct_fields__}
+        return cls(**fields, windows=windows)
+
+    def time_windows(self) -> ValueList | None:
+        """The windows of each sub-slice; None if they did not fit into the message.
+
+        Raises ValueError for windows that cannot be read.
+        """
+        [found] = decode_blocks(memoryview(self.windows), self.n_events).values()
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the decisions in bytes, about that of the message."""
+        return super().nbytes + len(self.windows)
+
+    def check(self) -> None:
+        super().check()
+        found = decode_blocks(memoryview(self.windows), self.n_events)
+        if len(found) != 1:
+            raise ValueError(f"one list of windows expected, {len(found)} found - at `$.windows`")
+        [windows] = found.values()
+        values = {} if windows is None else windows.values
+        for name in ("start_ns", "end_ns") if windows is not None else ():
+            if name not in values or values[name].dtype.str != "<u8":
+                raise ValueError(f"windows without {name} of type u8 - at `$.windows`")
+        if windows is not None and (values["start_ns"] > values["end_ns"]).any():
+            raise ValueError("a window ends before its start - at `$.windows`")
 
 
 class DecisionGroup(Message, frozen=True, tag="decisions", omit_defaults=True):
@@ -256,6 +301,16 @@ _CODEC: MessageCodec[MepDecision] = MessageCodec(
 )
 
 
+_SLICE: MessageCodec[SliceDecision] = MessageCodec(
+    SliceDecision,
+    what="decision message",
+    version=SLICE_VERSION,
+    change="version 3 has the field windows; messages without it have version 2",
+    max_size=MAX_DECISION_SIZE,
+    max_containers=2,
+)
+
+
 _EITHER: MessageCodec[MepDecision | DecisionGroup] = MessageCodec(
     MepDecision,
     DecisionGroup,
@@ -269,18 +324,32 @@ _EITHER: MessageCodec[MepDecision | DecisionGroup] = MessageCodec(
 
 def encode_decision(decision: MepDecision | DecisionGroup) -> bytes:
     """The message as msgpack.  Raises MessageError for one that decode_decisions would refuse."""
+    if isinstance(decision, SliceDecision):
+        return _SLICE.encode(decision)
     return _EITHER.encode(decision)
 
 
 def decode_decisions(raw: Buffer) -> list[MepDecision]:
     """The decisions in `raw`: of one MEP, or of each MEP of a group.
 
-    Raises MessageError for anything except a decision message of this version.
+    A decision on a time slice is a `SliceDecision`.
+
+    Raises MessageError for anything except a decision message of these versions.
     """
-    message = _EITHER.decode(raw)
+    try:
+        message = _EITHER.decode(raw)
+    except MessageVersionError as error:
+        if error.version != SLICE_VERSION:
+            raise
+        return [_SLICE.decode(raw)]
     return [message] if isinstance(message, MepDecision) else message.split()
 
 
 def decode_decision(raw: Buffer) -> MepDecision:
-    """The decision in `raw`.  Raises MessageError for anything except a decision of this version."""
-    return _CODEC.decode(raw)
+    """The decision in `raw`, of one MEP.  Raises MessageError for anything except a decision of these versions."""
+    try:
+        return _CODEC.decode(raw)
+    except MessageVersionError as error:
+        if error.version != SLICE_VERSION:
+            raise
+        return _SLICE.decode(raw)

@@ -30,6 +30,7 @@ from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.processing.framework.output_lists import ListContent, OutputList, no_words
+from hltnode.processing.framework.streaming import Streaming
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.buffers import Buffer
@@ -161,6 +162,8 @@ class FakeEngine:
     collections = ("tracks",)
     summary: tuple[CounterRange, ...] = ()
     lists: Mapping[str, OutputList] = {}
+    streaming: Streaming | None = None
+    windows: OutputList | None = None
     flags = FlagTable()
     subdetectors: Mapping[int, str] = {}
     error_types: Mapping[int, str] = {89: "DAQ_ERROR_FRAGMENT_THROTTLED", 92: "DAQ_ERROR_FRAGMENT_MISSING"}

@@ -1,0 +1,125 @@
+// Windows of time of a time slice: merged where they overlap, cut into records, and the hits in them
+// (docs/formats/time-windows.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "mep_banks.h"
+
+namespace window_records {
+
+// How a chain cuts time, and the record of a hit (processing/framework/streaming.py).
+struct Layout {
+    uint32_t sub_slice_ns = 0, margin_before = 0, margin_behind = 0;
+    uint32_t hit_size = 0, time_offset = 0, time_bytes = 0;
+    bool big_endian = false;
+    uint32_t unit_numerator = 1, unit_denominator = 1;
+    std::array<bool, 256> no_hits{};  // bank types that a source sends in place of hits
+
+    // Throws std::invalid_argument for a layout that cannot be used.
+    void check() const;
+};
+
+// Bits of the status of a record.
+enum Status : uint32_t {
+    cut_off = 1,         // the window reaches beyond the margin of its slice: hits may be missing
+    continued = 2,       // the record continues the window of the record before
+    continues = 4,       // the window goes on in the next record
+    source_missing = 8,  // a source has no fragments in the slice
+    no_fragment = 16,    // a source has no hits for a sub-slice, but an error bank or none
+    damaged = 32,        // a fragment is not whole records, or a hit lies outside of its sub-slice: these are left out
+};
+
+// A window, in ns since the start of the first sub-slice of its slice, margins included; the end is excluded.
+struct Window {
+    int64_t begin = 0, end = 0;
+    uint32_t lines = 0;  // bits of the list of windows
+    uint32_t n = 1;      // number of windows that it is merged of
+    uint32_t first = 0;  // the first of them, in the order of their starts
+    uint32_t status = 0;
+};
+
+// The windows of a slice of `n_events` sub-slices: empty ones are left out, those that reach beyond the slice are cut
+// off, and those that overlap are merged. None begins before `earliest`, the start of the run. `order` has the numbers
+// of the windows in the order of their starts.
+std::vector<Window> merged(std::vector<Window> windows, const Layout& layout, std::size_t n_events, int64_t earliest,
+                           std::vector<uint32_t>& order);
+
+// A record without its header and trigger banks.
+struct Record {
+    Window window;
+    uint32_t number = 0;  // in its slice
+    uint32_t first_sub_slice = 0;
+    std::vector<uint32_t> n_banks;  // of each sub-slice
+    std::size_t n_all_banks = 0;
+    std::vector<uint8_t> banks;
+    uint64_t hits = 0;
+};
+
+// Reads the fragments of a slice, once from its start to its end.
+class SliceHits {
+  public:
+    // Throws std::invalid_argument if an MFP is damaged, or differs from what the receiver accepted.
+    SliceHits(const uint8_t* buffer, std::size_t buffer_size, const std::vector<PlacedMfp>& mfps, std::size_t n_events,
+              const Layout& layout);
+
+    // The records of the merged windows, in order; calls use(record) for each.
+    template <typename Use>
+    void read(const std::vector<Window>& windows, const Use& use)
+    {
+        Record record;
+        for (const Window& window : windows) {
+            const auto length = static_cast<int64_t>(layout_.sub_slice_ns);
+            const auto last = static_cast<uint32_t>((window.end - 1) / length);
+            begin(record, window, static_cast<uint32_t>(window.begin / length));
+            for (uint32_t sub_slice = record.first_sub_slice; sub_slice <= last; ++sub_slice) {
+                if (is_full(record)) {
+                    const uint32_t number = record.number;
+                    const int64_t border = sub_slice * length;
+                    Window rest = window;
+                    rest.begin = border;
+                    rest.status |= continued;
+                    record.window.end = border;
+                    record.window.status |= continues;
+                    use(record);
+                    record.number = number + 1;
+                    begin(record, rest, sub_slice);
+                }
+                append(record, window, sub_slice);
+            }
+            use(record);
+            ++record.number;
+        }
+    }
+
+    uint64_t hits_outside = 0, bytes_left = 0;  // hits outside of their sub-slice; bytes that are no whole record
+
+  private:
+    struct Source {
+        const uint8_t* mfp;
+        uint64_t size;
+        uint32_t mask;
+        uint32_t event, at;  // a fragment, and its offset in the MFP
+        uint16_t id;
+        uint8_t version;
+    };
+
+    static void begin(Record& record, const Window& window, uint32_t sub_slice);
+    bool is_full(const Record& record) const;
+    void append(Record& record, const Window& window, uint32_t sub_slice);
+    void append_hits(Record& record, const Source& source, uint32_t size, uint8_t type, int64_t from, int64_t to);
+    uint64_t time_of(const uint8_t* hit) const;
+
+    const Layout& layout_;
+    std::size_t n_events_;
+    std::vector<Source> sources_;
+};
+
+// Append the bank that describes a record, header included.
+void append_window_bank(const Record& record, const Layout& layout, uint32_t run, uint64_t slice, uint32_t n_events,
+                        uint32_t flags, uint16_t source, std::vector<uint8_t>& out);
+
+}  // namespace window_records
