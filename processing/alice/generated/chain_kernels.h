@@ -31,7 +31,9 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "alice/tpc/tracks/construct_tracklets_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
-    X(fragment_offsets)
+    X(fragment_offsets) \
+    X(tpc_construct_tracklets)
 #endif
