@@ -26,7 +26,9 @@ inline __attribute__((always_inline)) wide_nearest nearest_clusters(const int_wi
                                                                     const uint32_t* places, const uint16_t* begins,
                                                                     float pad, float max_chi2, bool& crowded)
 {
-    wide_nearest nearest{};
+    wide_nearest nearest;
+    nearest.number = nearest.place = uint_wide{};
+    nearest.found = int_wide{};
     if (row.n_clusters == 0u || bits_of(wanted) == 0u) return nearest;
     const uint_wide iy =
         first_of_two((y_units(t.y) - static_cast<float>(row.y_min)) / static_cast<float>(row.y_width), row.n_y);

@@ -210,7 +210,7 @@ class wide_tracklets {
                                                        in.max_chi2, crowded_);
             add(group, near.found, near.place, pad);
             store_numbers(row, group.seed, near.number, near.found);
-            group.rows[row / 32u] |= near.found ? uint_wide{} + bit : uint_wide{};
+            group.rows[row / 32u] |= (uint_wide)near.found & bit;
             group.highest = near.found ? uint_wide{} + row : group.highest;
             group.missed = near.found ? uint_wide{} : group.missed + 1u;
             const int_wide ended = in_use & (~moved | (group.missed > in.max_missed_rows));
