@@ -64,7 +64,7 @@ def run(_: Path) -> Iterator[Result]:
     central = events[SIZES[-1]]
     yield from _over_sizes(events)
     yield from _forms_and_threads(central)
-    yield _neighbours([bank for bank in central if slice_of_source(bank.source_id & 0x7FF) in SLICES])
+    yield _neighbours([bank for bank in central if slice_of_source(bank.source_id) in SLICES])
 
 
 def summary(results: Sequence[Result]) -> dict[str, object]:
@@ -158,7 +158,7 @@ def _forms_and_threads(banks: Sequence[RawBank]) -> Iterator[Result]:
 
 def _neighbours(banks: Sequence[RawBank]) -> Result:
     clusters = [
-        [decode_clusters(bank.payload) for bank in banks if slice_of_source(bank.source_id & 0x7FF) == number]
+        [decode_clusters(bank.payload) for bank in banks if slice_of_source(bank.source_id) == number]
         for number in SLICES
     ]
     slices = [rows_of(np.concatenate(of_slice)) for of_slice in clusters]

@@ -69,11 +69,19 @@ inline __attribute__((always_inline)) uint_wide min_lanes(const uint_wide& a, ui
     return a < all ? a : all;
 }
 
+#if defined(HLT_AVX512)
+inline __attribute__((always_inline)) uint32_t lowest_lane(const uint_wide& lanes)
+{
+    uint8x32 low, high;
+    std::memcpy(&low, &lanes, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&lanes) + sizeof low, sizeof high);
+    return lowest_lane(low < high ? low : high);
+}
+#endif
+
 inline __attribute__((always_inline)) uint32_t highest_lane(const uint_wide& lanes)
 {
-    uint32_t highest = 0;
-    for (uint32_t l = 0; l < n_wide; ++l) highest = lanes[l] > highest ? lanes[l] : highest;
-    return highest;
+    return ~lowest_lane(~lanes);
 }
 
 }  // namespace hlt

@@ -106,16 +106,16 @@ inline best_pair find_best_pair(window_clusters& below, const window_clusters& a
         up = better ? pair : up;
         down = better ? wide_numbers + k : down;
     }
-    float least = max_change;
+    // Changes are not negative, so their bits have the same order.
+    const uint_wide change_bits = (uint_wide)best;
+    const uint32_t least = lowest_lane(change_bits);
+    uint32_t lanes = bits_of((change_bits == least) & (up != none));
+    if (lanes == 0u) return {tpc_no_cluster, tpc_no_cluster};
     best_pair found{tpc_no_cluster, tpc_no_cluster};
-    for (uint32_t l = 0; l < n_wide; ++l) {
-        if (up[l] == tpc_no_cluster || best[l] > least) continue;
-        const bool first_of_equals = up[l] < found.up || (up[l] == found.up && down[l] < found.down);
-        if (best[l] == least && !first_of_equals) continue;
-        least = best[l];
-        found = {up[l], down[l]};
+    for (; lanes != 0u; lanes &= lanes - 1u) {
+        const uint32_t l = lowest_bit(lanes);
+        if (up[l] < found.up || (up[l] == found.up && down[l] < found.down)) found = {up[l], down[l]};
     }
-    if (found.up == tpc_no_cluster) return found;
     return {above.numbers[found.up], below.numbers[found.down]};
 }
 

@@ -9,7 +9,7 @@
 namespace hlt {
 
 /// Seeds that are followed together. Their states have 25 kB: more do not fit in a first-level cache.
-constexpr uint32_t tpc_seeds_together = 256;
+constexpr uint32_t tpc_seeds_together = 128;
 constexpr uint32_t tpc_row_words = (tpc_rows + 31u) / 32u;
 
 /// Tracks that move together, one in each lane.
