@@ -79,9 +79,6 @@ inline __attribute__((always_inline)) uint32_t lowest_lane(const uint_wide& lane
 }
 #endif
 
-inline __attribute__((always_inline)) uint32_t highest_lane(const uint_wide& lanes)
-{
-    return ~lowest_lane(~lanes);
-}
+inline __attribute__((always_inline)) uint32_t highest_lane(const uint_wide& lanes) { return ~lowest_lane(~lanes); }
 
 }  // namespace hlt

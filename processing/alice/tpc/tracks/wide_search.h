@@ -20,16 +20,17 @@ struct wide_nearest {
     int_wide found;
 };
 
-/// nearest_cluster for the tracks of `wanted`.
-inline __attribute__((always_inline)) wide_nearest nearest_clusters(const int_wide& wanted, const tpc_filter& filter,
-                                                                    const wide_state& t, const tpc_row& row,
-                                                                    const uint32_t* places, const uint16_t* begins,
-                                                                    float pad, float max_chi2, bool& crowded)
+/// Clusters of the four bins around each track: `n_first` from `first` on, then those from `to_second + n_first` on.
+struct wide_range {
+    uint_wide first, n_first, to_second, total;
+    uint32_t most;  // of any lane
+};
+
+/// The clusters around the tracks of `wanted`, in a row that has some; none if they are too many.
+inline __attribute__((always_inline)) wide_range clusters_around(const int_wide& wanted, const wide_state& t,
+                                                                 const tpc_row& row, const uint16_t* begins,
+                                                                 bool& crowded)
 {
-    wide_nearest nearest;
-    nearest.number = nearest.place = uint_wide{};
-    nearest.found = int_wide{};
-    if (row.n_clusters == 0u || bits_of(wanted) == 0u) return nearest;
     const uint_wide iy =
         first_of_two((y_units(t.y) - static_cast<float>(row.y_min)) / static_cast<float>(row.y_width), row.n_y);
     const uint_wide iz =
@@ -50,16 +51,25 @@ inline __attribute__((always_inline)) wide_nearest nearest_clusters(const int_wi
         crowded = true;
         total &= (uint_wide)~too_many;
     }
-    const uint_wide to_second = second - n_first;
+    return {first, n_first, second - n_first, total, highest_lane(total)};
+}
+
+/// nearest_cluster among these.
+inline __attribute__((always_inline)) wide_nearest nearest_of(const wide_range& range, const tpc_filter& filter,
+                                                              const wide_state& t, const tpc_row& row,
+                                                              const uint32_t* places, float pad, float max_chi2)
+{
+    wide_nearest nearest;
+    nearest.number = nearest.place = uint_wide{};
+    nearest.found = int_wide{};
     const uint32_t* const of_clusters = places + row.first;
     const float_wide over_c2 = 1.f / (1.f - t.s * t.s), tangent2 = pad * over_c2;
     const float_wide of_angle_y = filter.y_angle * t.s * t.s * tangent2,
                      of_angle_z = filter.z_angle * t.l * t.l * tangent2;
     float_wide best = in_all_lanes<float_wide>(max_chi2);
-    const uint32_t most = highest_lane(total);
-    for (uint32_t k = 0; k < most; ++k) {
-        const int_wide is_there = total > k;
-        uint_wide number = k + (n_first > k ? first : to_second);
+    for (uint32_t k = 0; k < range.most; ++k) {
+        const int_wide is_there = range.total > k;
+        uint_wide number = k + (range.n_first > k ? range.first : range.to_second);
         number &= (uint_wide)is_there;
         const uint_wide place = words_of<4>(of_clusters, number);
         const float_wide y = y_of(place), z = z_of(place);

@@ -202,12 +202,15 @@ class wide_tracklets {
         const float x = in.row_x[row], pad = in.pads[row];
         const uint32_t bit = 1u << row % 32u;
         uint32_t n_ended = 0;
+        // One loop for each part of a step: within a group, each part waits for the one before.
+        for (uint32_t g = 0; g < moving_.groups(); ++g)
+            moved_[g] = propagate_where(moving_.in_use(g), in.filter, moving_.group(g).state, x);
+        find_clusters_around(of_row, moved_);
         for (uint32_t g = 0; g < moving_.groups(); ++g) {
             tracks_in_lanes& group = moving_.group(g);
-            const int_wide in_use = moving_.in_use(g);
-            const int_wide moved = propagate_where(in_use, in.filter, group.state, x);
-            const wide_nearest near = nearest_clusters(moved, in.filter, group.state, of_row, in.places, in.begins, pad,
-                                                       in.max_chi2, crowded_);
+            const int_wide in_use = moving_.in_use(g), moved = moved_[g];
+            const wide_nearest near =
+                nearest_of(ranges_[g], in.filter, group.state, of_row, in.places, pad, in.max_chi2);
             add(group, near.found, near.place, pad);
             store_numbers(row, group.seed, near.number, near.found);
             group.rows[row / 32u] |= (uint_wide)near.found & bit;
@@ -287,16 +290,22 @@ class wide_tracklets {
         const uint32_t bit = 1u << row % 32u;
         uint32_t n_ended = 0;
         for (uint32_t g = 0; g < moving_.groups(); ++g) {
+            const tracks_in_lanes& group = moving_.group(g);
+            const int_wide has = (group.rows[row / 32u] & bit) != 0u;
+            // Above a seed, rows without a cluster were searched on the way up.
+            wanted_[g] = moving_.in_use(g) & (has | (group.seed_end >= row));
+            moved_[g] = propagate_where(wanted_[g], in.filter, moving_.group(g).state, x);
+            searches_[g] = moved_[g] & ~has;
+        }
+        find_clusters_around(of_row, searches_);
+        for (uint32_t g = 0; g < moving_.groups(); ++g) {
             tracks_in_lanes& group = moving_.group(g);
-            const int_wide in_use = moving_.in_use(g);
+            const int_wide in_use = moving_.in_use(g), wanted = wanted_[g], moved = moved_[g];
+            const int_wide known = moved & ~searches_[g];
             uint_wide& rows = group.rows[row / 32u];
-            const int_wide has = in_use & ((rows & bit) != 0u);
-            const int_wide wanted = in_use & (has | (group.seed_end >= row));
-            const int_wide moved = propagate_where(wanted, in.filter, group.state, x);
-            const wide_nearest near = nearest_clusters(moved & ~has, in.filter, group.state, of_row, in.places,
-                                                       in.begins, pad, in.max_chi2, crowded_);
+            const wide_nearest near =
+                nearest_of(ranges_[g], in.filter, group.state, of_row, in.places, pad, in.max_chi2);
             uint_wide place = near.place;
-            const int_wide known = moved & has;
             if (bits_of(known) != 0u) {
                 const uint_wide at = pairs_of(number_[row], group.seed & (uint_wide)known) & 0xFFFFu & (uint_wide)known;
                 place = known ? words_of<4>(in.places + of_row.first, at) : place;
@@ -319,6 +328,17 @@ class wide_tracklets {
                 ended_[n_ended++] = static_cast<uint16_t>(g * n_wide + lowest_bit(bits));
         }
         while (n_ended != 0u) finish_downwards(ended_[--n_ended]);
+    }
+
+    /// Ranges of clusters for the tracks that search in a row.
+    void find_clusters_around(const tpc_row& of_row, const int_wide (&tracks)[tpc_seeds_together / n_wide])
+    {
+        for (uint32_t g = 0; g < moving_.groups(); ++g) {
+            if (of_row.n_clusters == 0u || bits_of(tracks[g]) == 0u)
+                ranges_[g] = wide_range{};
+            else
+                ranges_[g] = clusters_around(tracks[g], moving_.group(g).state, of_row, in.begins, crowded_);
+        }
     }
 
     /// The rows up to `row` have no clusters.
@@ -380,6 +400,9 @@ class wide_tracklets {
     bool crowded_ = false;
     track_list waiting_, moving_, done_, single_;
     seeds_by_row by_row_;
+    int_wide wanted_[tpc_seeds_together / n_wide], moved_[tpc_seeds_together / n_wide];
+    int_wide searches_[tpc_seeds_together / n_wide];
+    wide_range ranges_[tpc_seeds_together / n_wide];
     uint16_t ended_[tpc_seeds_together];
     uint32_t start_[tpc_seeds_together], length_[tpc_seeds_together], order_[tpc_seeds_together];
     uint32_t rows_[tpc_seeds_together][tpc_row_words], n_hits_[tpc_seeds_together];
