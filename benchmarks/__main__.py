@@ -33,6 +33,7 @@ NAMES = (
     "ccl_sizes",
     "sparse_ccl",
     "na62_rich",
+    "alice_tpc",
     "lines",
     "occupancy",
     "receive_and_build",

@@ -53,6 +53,7 @@ SEQUENCES = {
         ),
         subdetectors=frozenset({TPC_SUBDETECTOR}),
         counts={"clusters": cluster_count, "tracklets": all_tracklet_count, "tracks": track_count},
+        size="clusters",
         lists=(TRACKS, TRACK_CLUSTERS),
     ),
 }

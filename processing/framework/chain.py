@@ -27,6 +27,8 @@ class Chain:
     reconstructs.
     selected: list with the u32 words of the selected candidates of each accepted event (`words`); None: not available.
     counts: numbers of objects of an event, name -> u32 per event; log and metrics show their sums.
+    size: the count that measures the size of an event: `hltnode process` gives these objects per second, too. Empty:
+    events of this chain have about the same size.
     summary: counters of luminosity summaries; None: they have the counts.
     lists: output lists, values of the objects of each event. JSON results have the names of lists, of their values and
     of counts side by side.
@@ -39,9 +41,9 @@ class Chain:
     kernel_list: the generated header with the list of kernels; source: the module that declares the sequence.
     types: records, enumerations, sizes and flags that the kernels share with Python.
 
-    Raises DeclarationError if a result is not an output per event of the sequence, a list reads what the sequence does
-    not write, two results share a name, messages cannot carry the name, two flags share a bit or a name, the readout
-    names a bank type that a node reserves, or `windows` is no list of windows.
+    Raises DeclarationError if a result is not an output per event of the sequence, the size is no count, a list reads
+    what the sequence does not write, two results share a name, messages cannot carry the name, two flags share a bit or
+    a name, the readout names a bank type that a node reserves, or `windows` is no list of windows.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Chain:
     lines: Column | None = None
     selected: OutputList | None = None
     counts: Mapping[str, Column] = field(default_factory=dict)
+    size: str = ""
     summary: EventSummary | None = None
     lists: tuple[OutputList, ...] = ()
     types: tuple[SharedTypes, ...] = ()
@@ -73,6 +76,8 @@ class Chain:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which its sequence does not write")
             if not column.of_event or not column.role & Role.OUTPUT:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which is not an output per event")
+        if self.size and self.size not in self.counts:
+            raise DeclarationError(f"chain {self.name} measures events by {self.size}, which it does not count")
         self._check_lists()
         check_windows(self.name, self.streaming, self.windows, self.lists)
         if self.kernels.header != include_path(self.kernel_list, self.kernels.folders):

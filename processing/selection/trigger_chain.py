@@ -66,6 +66,7 @@ class Sequence:
     algorithms: AlgorithmSequence
     subdetectors: frozenset[int]
     counts: Mapping[str, Column]
+    size: str = ""
     summary: EventSummary | None = None
     lists: tuple[OutputList, ...] = ()
     skip_points: SkipPoints = ()
@@ -141,6 +142,7 @@ class TriggerChain(Chain):
             sequence=default.algorithms,
             subdetectors=default.subdetectors,
             counts=default.counts,
+            size=default.size,
             summary=default.summary,
             lists=default.lists,
             skip_points=default.skip_points,
@@ -171,6 +173,7 @@ class TriggerChain(Chain):
             sequence=chosen.algorithms,
             subdetectors=chosen.subdetectors,
             counts=chosen.counts,
+            size=chosen.size,
             summary=chosen.summary,
             lists=chosen.lists,
             skip_points=chosen.skip_points,

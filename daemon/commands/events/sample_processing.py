@@ -87,6 +87,7 @@ def process_files(
         "events": result.events,
         "seconds": result.seconds,
         "events_per_second": result.events / result.seconds if result.seconds else 0.0,
+        **_sizes_per_second(chain.with_sequence(configuration.sequence).size, result),
         "backend": result.backend,
         "threads": result.threads,
         "workers": len(result.workers),
@@ -100,6 +101,16 @@ def process_files(
         "reports_left_out": result.reports_left_out,
         "candidates_left_out": result.candidates_left_out,
     }
+
+
+def _sizes_per_second(size: str, result: SampleResult) -> dict[str, float]:
+    """The rate of the objects that measure the size of an event, if the chain names some.
+
+    Repeated events count in the objects once."""
+    if not size:
+        return {}
+    repeats = result.events / len(result.per_event) if result.per_event else 0.0
+    return {f"{size}_per_second": result.objects[size] * repeats / result.seconds if result.seconds else 0.0}
 
 
 def _require_new_documents(accepted: Path | None, documents: Sequence[TckDocument]) -> None:

@@ -31,7 +31,13 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "alice/tpc/seeds/find_neighbours_cpu.h"
+#include "alice/tpc/tracks/construct_tracklets_cpu.h"
+#include "alice/tpc/tracks/select_tracks_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
-    X(fragment_offsets)
+    X(fragment_offsets) \
+    X(tpc_find_neighbours) \
+    X(tpc_construct_tracklets) \
+    X(tpc_select_tracks)
 #endif

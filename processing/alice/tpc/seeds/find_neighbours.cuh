@@ -103,9 +103,8 @@ HLT_KERNEL(tpc_find_neighbours)
                         for (uint32_t k = 0; k < below.n; ++k) {
                             const float in_y = slope_y - below.slope_y[k], in_z = slope_z - below.slope_z[k];
                             const float change = in_y * in_y + in_z * in_z;
-                            const bool first_of_equals =
-                                change == best && (number < up || (number == up && below.numbers[k] < down));
-                            if (change < best || first_of_equals) {
+                            // Numbers rise, so of equal pairs the first one counts.
+                            if (change < best) {
                                 best = change;
                                 up = number;
                                 down = below.numbers[k];

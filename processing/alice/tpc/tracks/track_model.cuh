@@ -22,11 +22,18 @@ struct tpc_filter {
     float half_length, b0, z2, z4;
 };
 
-struct tpc_state {
-    float x, y, z, s, l, q;
-    float yy, sy, ss, qy, qs, qq, zz, lz, ll;
-    float chi2;
+/// A track or, with vectors of floats, a track in each lane. All functions of lanes do the same operations in the same
+/// order as those of one track, so their results are the same bits.
+template <typename Number>
+struct tpc_state_of {
+    Number x, y, z, s, l, q;
+    Number yy, sy, ss, qy, qs, qq, zz, lz, ll;
+    Number chi2;
 };
+using tpc_state = tpc_state_of<float>;
+
+template <typename Number>
+constexpr bool is_one_track = sizeof(Number) == sizeof(float);
 
 constexpr float tpc_curvature_unit = -0.000299792458f;
 /// Standard deviations of the start of a filter, in units of those of its three points.
@@ -35,18 +42,20 @@ constexpr float tpc_start_width = 5.f;
 constexpr float tpc_max_turn = 0.25f;
 
 /// The change of s per cm of x for q = 1 at a place: b0 (1 + z2 (z^2 - r^2/2) + z4 (z^4 - 3 z^2 r^2 + 3/8 r^4)).
-__device__ float curvature_of_unit(const tpc_filter& filter, float x, float y, float z)
+template <typename Number>
+__device__ Number curvature_of_unit(const tpc_filter& filter, const Number& x, const Number& y, const Number& z)
 {
-    const float rr = x * x + y * y, zz = z * z;
-    const float field =
+    const Number rr = x * x + y * y, zz = z * z;
+    const Number field =
         filter.b0 * (1.f + filter.z2 * (zz - 0.5f * rr) + filter.z4 * (zz * zz - 3.f * zz * rr + 0.375f * rr * rr));
     return tpc_curvature_unit * field;
 }
 
 /// asin(h) / h for u = h^2 <= tpc_max_turn; relative error below 2e-6. Its power series.
-__device__ float arc_over_chord(float u)
+template <typename Number>
+__device__ Number arc_over_chord(const Number& u)
 {
-    float sum = 0.01735276f;
+    Number sum = in_all_lanes<Number>(0.01735276f);
     sum = sum * u + 0.02237216f;
     sum = sum * u + 0.03038194f;
     sum = sum * u + 0.04464286f;
@@ -55,7 +64,11 @@ __device__ float arc_over_chord(float u)
     return sum * u + 1.f;
 }
 
-__device__ float square(float a) { return a * a; }
+template <typename Number>
+__device__ Number square(const Number& a)
+{
+    return a * a;
+}
 
 /// Whether a track may have this sine of its angle to the x axis.
 __device__ bool is_within(const tpc_filter& filter, float s)
@@ -63,135 +76,176 @@ __device__ bool is_within(const tpc_filter& filter, float s)
     return s < filter.max_sin_phi && -s < filter.max_sin_phi;
 }
 
+template <typename Number>
+__device__ auto is_within(const tpc_filter& filter, const Number& s)
+{
+    return (s < filter.max_sin_phi) & (-s < filter.max_sin_phi);
+}
+
+/// The tracks of `wanted` at another x, with their covariance. Returns those that do not turn too far; nothing changes
+/// in the others.
+template <typename Number, typename X, typename Tracks>
+__device__ Tracks propagate_where(const Tracks& wanted, const tpc_filter& filter, tpc_state_of<Number>& t, const X& x)
+{
+    const Number unit = curvature_of_unit(filter, t.x, t.y, t.z);
+    const Number dx = x - t.x, k = unit * t.q;
+    const Number s0 = t.s, s1 = s0 + k * dx;
+    Tracks within = is_within(filter, s1);
+    if constexpr (is_one_track<Number>)
+        if (!within) return within;
+    const Number c0 = square_root(1.f - s0 * s0), c1 = square_root(1.f - s1 * s1);
+    const Number sum_c = c0 + c1, tangent = (s0 + s1) / sum_c;
+    const Number chord = dx * square_root(1.f + tangent * tangent);
+    const Number half_turn = 0.5f * k * chord, turn = half_turn * half_turn;
+    const Tracks bounded = turn <= tpc_max_turn;
+    if constexpr (is_one_track<Number>) {
+        if (!bounded) return bounded;
+    } else {
+        within &= bounded & wanted;
+    }
+    const Number arc = chord * arc_over_chord(turn);
+
+    const Number by_s = dx * (1.f + s0 * s1 + c0 * c1) / (c0 * c1 * sum_c);
+    const Number by_q = dx * dx * unit * (sum_c + (s0 + s1) * s1 / c1) / (sum_c * sum_c);
+    const Number turn_by_q = dx * unit;
+    const Number sy = t.sy + by_s * t.ss + by_q * t.qs;
+    const Number qy = t.qy + by_s * t.qs + by_q * t.qq;
+    const Number qs = t.qs + turn_by_q * t.qq;
+    const auto set = [&](Number& of, const Number& to) { of = within ? to : of; };
+    set(t.yy, t.yy + by_s * (t.sy + sy) + by_q * (t.qy + qy));
+    set(t.sy, sy + turn_by_q * qy);
+    set(t.qy, qy);
+    set(t.zz, t.zz + arc * (2.f * t.lz + arc * t.ll));
+    set(t.lz, t.lz + arc * t.ll);
+    set(t.x, in_all_lanes<Number>(x));
+    set(t.y, t.y + dx * tangent);
+    set(t.z, t.z + t.l * arc);
+    set(t.s, s1);
+
+    // Multiple scattering: (13.6 MeV / (p beta))^2 * length / radiation length, for a pion.
+    const Number slope = 1.f + t.l * t.l;
+    const Number over_p2 = t.q * t.q / slope;
+    const Number length = absolute(arc) * square_root(slope);
+    const Number angle2 =
+        0.0136f * 0.0136f * length / filter.radiation_length * over_p2 * (1.f + filter.mass_square * over_p2);
+    set(t.ss, t.ss + turn_by_q * (t.qs + qs) + angle2 * slope * c1 * c1);
+    set(t.qs, qs);
+    set(t.ll, t.ll + angle2 * slope * slope);
+    set(t.qq, t.qq + angle2 * square(t.q * t.l));
+    return within;
+}
+
 /// The track at another x, with its covariance; false, and nothing changed, if it turns too far.
 __device__ bool propagate(const tpc_filter& filter, tpc_state& t, float x)
 {
-    const float unit = curvature_of_unit(filter, t.x, t.y, t.z);
-    const float dx = x - t.x, k = unit * t.q;
-    const float s0 = t.s, s1 = s0 + k * dx;
-    if (!is_within(filter, s1)) return false;
-    const float c0 = square_root(1.f - s0 * s0), c1 = square_root(1.f - s1 * s1);
-    const float sum_c = c0 + c1, tangent = (s0 + s1) / sum_c;
-    const float chord = dx * square_root(1.f + tangent * tangent);
-    const float half_turn = 0.5f * k * chord, turn = half_turn * half_turn;
-    if (!(turn <= tpc_max_turn)) return false;
-    const float arc = chord * arc_over_chord(turn);
-
-    const float by_s = dx * (1.f + s0 * s1 + c0 * c1) / (c0 * c1 * sum_c);
-    const float by_q = dx * dx * unit * (sum_c + (s0 + s1) * s1 / c1) / (sum_c * sum_c);
-    const float turn_by_q = dx * unit;
-    const float sy = t.sy + by_s * t.ss + by_q * t.qs;
-    const float qy = t.qy + by_s * t.qs + by_q * t.qq;
-    const float qs = t.qs + turn_by_q * t.qq;
-    t.yy = t.yy + by_s * (t.sy + sy) + by_q * (t.qy + qy);
-    t.sy = sy + turn_by_q * qy;
-    t.ss = t.ss + turn_by_q * (t.qs + qs);
-    t.qy = qy;
-    t.qs = qs;
-    t.zz = t.zz + arc * (2.f * t.lz + arc * t.ll);
-    t.lz = t.lz + arc * t.ll;
-
-    t.x = x;
-    t.y = t.y + dx * tangent;
-    t.z = t.z + t.l * arc;
-    t.s = s1;
-
-    // Multiple scattering: (13.6 MeV / (p beta))^2 * length / radiation length, for a pion.
-    const float slope = 1.f + t.l * t.l;
-    const float over_p2 = t.q * t.q / slope;
-    const float length = (arc < 0.f ? -arc : arc) * square_root(slope);
-    const float angle2 =
-        0.0136f * 0.0136f * length / filter.radiation_length * over_p2 * (1.f + filter.mass_square * over_p2);
-    t.ss += angle2 * slope * c1 * c1;
-    t.ll += angle2 * slope * slope;
-    t.qq += angle2 * square(t.q * t.l);
-    return true;
+    return propagate_where(true, filter, t, x);
 }
 
 /// Squares of the resolutions of a cluster on a track.
-struct tpc_errors {
-    float y, z;
+template <typename Number>
+struct tpc_errors_of {
+    Number y, z;
 };
+using tpc_errors = tpc_errors_of<float>;
 
-__device__ tpc_errors errors_at(const tpc_filter& filter, const tpc_state& t, float z, float pad)
+template <typename Number, typename Pad>
+__device__ tpc_errors_of<Number> errors_at(const tpc_filter& filter, const tpc_state_of<Number>& t, const Number& z,
+                                           const Pad& pad)
 {
-    const float over_c2 = 1.f / (1.f - t.s * t.s);
-    const float drift = z < filter.half_length ? (filter.half_length - z) / pad : 0.f;
-    const float tangent2 = pad * over_c2;
+    const Number over_c2 = 1.f / (1.f - t.s * t.s);
+    const Number drift = z < filter.half_length ? (filter.half_length - z) / pad : Number{};
+    const Number tangent2 = pad * over_c2;
     return {filter.y_constant + filter.y_drift * drift + filter.y_angle * t.s * t.s * tangent2,
             filter.z_constant + filter.z_drift * drift + filter.z_angle * t.l * t.l * tangent2};
 }
 
 /// chi2 of a cluster.
-__device__ float distance2(const tpc_state& t, const tpc_errors& errors, float y, float z)
+template <typename Number>
+__device__ Number distance2(const tpc_state_of<Number>& t, const tpc_errors_of<Number>& errors, const Number& y,
+                            const Number& z)
 {
-    const float dy = y - t.y, dz = z - t.z;
+    const Number dy = y - t.y, dz = z - t.z;
     return dy * dy / (errors.y + t.yy) + dz * dz / (errors.z + t.zz);
 }
 
-/// Add a cluster. Variances are written as products, so that rounding cannot make those of y and z negative.
+/// Add a cluster to the tracks of `wanted`. Variances are written as products, so that rounding cannot make those of y
+/// and z negative.
+template <typename Number, typename Tracks>
+__device__ void update_where(const Tracks& wanted, tpc_state_of<Number>& t, const tpc_errors_of<Number>& errors,
+                             const Number& y, const Number& z)
+{
+    const Number gain_y = 1.f / (errors.y + t.yy), gain_z = 1.f / (errors.z + t.zz);
+    const Number dy = y - t.y, dz = z - t.z;
+    const auto set = [&](Number& of, const Number& to) { of = wanted ? to : of; };
+    set(t.chi2, t.chi2 + (dy * dy * gain_y + dz * dz * gain_z));
+    set(t.y, t.y + t.yy * gain_y * dy);
+    set(t.s, t.s + t.sy * gain_y * dy);
+    set(t.q, t.q + t.qy * gain_y * dy);
+    set(t.z, t.z + t.zz * gain_z * dz);
+    set(t.l, t.l + t.lz * gain_z * dz);
+    set(t.ss, t.ss - t.sy * gain_y * t.sy);
+    set(t.qs, t.qs - t.qy * gain_y * t.sy);
+    set(t.qq, t.qq - t.qy * gain_y * t.qy);
+    set(t.ll, t.ll - t.lz * gain_z * t.lz);
+    const Number left_y = errors.y * gain_y, left_z = errors.z * gain_z;
+    set(t.yy, t.yy * left_y);
+    set(t.sy, t.sy * left_y);
+    set(t.qy, t.qy * left_y);
+    set(t.zz, t.zz * left_z);
+    set(t.lz, t.lz * left_z);
+}
+
 __device__ void update(tpc_state& t, const tpc_errors& errors, float y, float z)
 {
-    const float gain_y = 1.f / (errors.y + t.yy), gain_z = 1.f / (errors.z + t.zz);
-    const float dy = y - t.y, dz = z - t.z;
-    t.chi2 += dy * dy * gain_y + dz * dz * gain_z;
-    t.y += t.yy * gain_y * dy;
-    t.s += t.sy * gain_y * dy;
-    t.q += t.qy * gain_y * dy;
-    t.z += t.zz * gain_z * dz;
-    t.l += t.lz * gain_z * dz;
-    t.ss -= t.sy * gain_y * t.sy;
-    t.qs -= t.qy * gain_y * t.sy;
-    t.qq -= t.qy * gain_y * t.qy;
-    t.ll -= t.lz * gain_z * t.lz;
-    const float left_y = errors.y * gain_y, left_z = errors.z * gain_z;
-    t.yy *= left_y;
-    t.sy *= left_y;
-    t.qy *= left_y;
-    t.zz *= left_z;
-    t.lz *= left_z;
+    update_where(true, t, errors, y, z);
 }
 
 /// A cluster in cm.
-struct tpc_point {
-    float x, y, z;
-    float pad;  // length of its pads
+template <typename Number>
+struct tpc_point_of {
+    Number x, y, z;
+    Number pad;  // length of its pads
 };
+using tpc_point = tpc_point_of<float>;
 
 /// The track at point c, or at point a with `at_a`, of the circle through three points in the order of x, without
 /// covariance; false for points that lie on no track. Variances are set for a first cluster there, with the errors that
 /// it has at the angles of the circle.
-__device__ bool start_state(const tpc_filter& filter, const tpc_point& a, const tpc_point& b, const tpc_point& c,
-                            bool at_a, tpc_state& t)
+template <typename Number>
+__device__ auto start_state(const tpc_filter& filter, const tpc_point_of<Number>& a, const tpc_point_of<Number>& b,
+                            const tpc_point_of<Number>& c, bool at_a, tpc_state_of<Number>& t)
 {
-    const float abx = b.x - a.x, aby = b.y - a.y, acx = c.x - a.x, acy = c.y - a.y, bcx = c.x - b.x, bcy = c.y - b.y;
-    const float ac = square_root(acx * acx + acy * acy);
-    const float product = square_root((abx * abx + aby * aby) * (bcx * bcx + bcy * bcy)) * ac;
-    const float k = 2.f * (abx * acy - aby * acx) / product;
-    const float half = 0.5f * k * ac, turn = half * half;
-    if (!(turn <= tpc_max_turn)) return false;
-    const float cosine = square_root(1.f - turn), direction_x = acx / ac, direction_y = acy / ac;
-    const tpc_point& at = at_a ? a : c;
+    const Number abx = b.x - a.x, aby = b.y - a.y, acx = c.x - a.x, acy = c.y - a.y, bcx = c.x - b.x, bcy = c.y - b.y;
+    const Number ac = square_root(acx * acx + acy * acy);
+    const Number product = square_root((abx * abx + aby * aby) * (bcx * bcx + bcy * bcy)) * ac;
+    const Number k = 2.f * (abx * acy - aby * acx) / product;
+    const Number half = 0.5f * k * ac, turn = half * half;
+    auto is_track = turn <= tpc_max_turn;
+    if constexpr (is_one_track<Number>)
+        if (!is_track) return is_track;
+    const Number cosine = square_root(1.f - turn), direction_x = acx / ac, direction_y = acy / ac;
+    const tpc_point_of<Number>& at = at_a ? a : c;
     t.x = at.x;
     t.y = at.y;
     t.z = at.z;
     t.s = at_a ? direction_y * cosine - direction_x * half : direction_y * cosine + direction_x * half;
-    if (!is_within(filter, t.s)) return false;
+    is_track &= is_within(filter, t.s);
+    if constexpr (is_one_track<Number>)
+        if (!is_track) return is_track;
     t.l = (c.z - a.z) / (ac * arc_over_chord(turn));
-    const float unit = curvature_of_unit(filter, at.x, at.y, at.z);
+    const Number unit = curvature_of_unit(filter, at.x, at.y, at.z);
     t.q = k / unit;
-    const tpc_errors errors = errors_at(filter, t, at.z, at.pad);
+    const tpc_errors_of<Number> errors = errors_at(filter, t, at.z, at.pad);
     t.yy = errors.y;
     t.zz = errors.z;
     // The filter knows the first cluster only. The others are five times as wide as what three points on this chord
     // measure: wider ones let a steep track turn away with its second cluster, narrower ones count the points twice.
-    const float over_ac2 = tpc_start_width * tpc_start_width / (ac * ac);
+    const Number over_ac2 = tpc_start_width * tpc_start_width / (ac * ac);
     t.ss = 16.f * errors.y * over_ac2 * (1.f - t.s * t.s);
     t.ll = 2.f * errors.z * over_ac2;
     t.qq = 64.f * errors.y * over_ac2 / (ac * ac) / (unit * unit);
-    t.sy = t.qy = t.qs = t.lz = 0.f;
-    t.chi2 = 0.f;
-    return true;
+    t.sy = t.qy = t.qs = t.lz = t.chi2 = Number{};
+    return is_track;
 }
 
 /// The filter of a kernel: constants of its parameters, and the geometry.

@@ -1,0 +1,105 @@
+"""The CPU forms of the finder, the constructor and the selection give the results of the common kernels bit by bit."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hltnode.processing.alice.chain import CHAIN
+from hltnode.processing.alice.tpc.flags import CROWDED_CLUSTERS, TOO_MANY_SLICE_TRACKS
+from hltnode.processing.alice.tpc.seeds.find_neighbours import find_neighbours
+from hltnode.processing.alice.tpc.tracks.construct_tracklets import construct_tracklets
+from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.protocol.alice.tpc_banks import CLUSTER, N_ROWS
+from tests.processing.alice.toy_events import GEOMETRY, clusters_at, event_of, mep_of, toy_slice
+from tests.processing.chains.reference import Reference, run_reference
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
+
+LIBRARY = KernelLibrary(CHAIN.kernels)
+FORMS = (find_neighbours, construct_tracklets, select_tracks)
+COLUMNS = (
+    *("tpc_clusters.up", "tpc_clusters.down", "tpc_clusters.weights", "tpc_start_hits.owned", "tpc_slices.tracklets"),
+    *("tpc_slices.tracks", "tpc_slices.track_clusters", "tpc_slice_tracks.track", "tpc_slice_hits.cluster"),
+    "events.flags",
+)
+SHARED = "[sequence.tpc_construct_tracklets]\n{0}\n[sequence.tpc_select_tracks]\n{0}\n"
+SETTINGS = {
+    "defaults": "",
+    # Many more candidates, then no search, no pair, infinite variances, negative ones.
+    "wide": "[sequence.tpc_find_neighbours]\nmargin = 2.0\n" + SHARED.format("max_missed_rows = 60\nmax_chi2 = 1e9"),
+    "narrow": SHARED.format("max_chi2 = 0.0\nmax_outlier_chi2 = 1.0\nmin_clusters = 3"),
+    "steep": SHARED.format("max_sin_phi = 0.2\nmax_seed_chi2 = 1e9\nmax_missed_rows = 0"),
+    "no pair": "[sequence.tpc_find_neighbours]\nmax_slope_change = 0.0",
+    "not finite": SHARED.format("radiation_length = 0.0"),
+    "negative": SHARED.format("y_constant = -4e-3\nz_constant = -1.0"),
+}
+
+
+def crowd(rng: np.random.Generator) -> NDArray[np.void]:
+    """Tracks, a third of their clusters twice, and clusters that all lie in one place of a row."""
+    tracks = toy_slice(rng, 40, 3000).clusters
+    return np.concatenate([tracks, tracks[::3], clusters_at(np.full(300, 70), np.full(300, 1.0), np.full(300, 90.0))])
+
+
+@cache
+def events() -> Any:
+    """More seeds than a form takes together, lone seeds, empty slices, few rows, and the ends of the scales."""
+    rng = np.random.default_rng(12)
+    rows = np.arange(N_ROWS)
+    straight = clusters_at(rows, 0.02 * GEOMETRY.row_x, 0.3 * GEOMETRY.row_x)
+    ends = np.zeros(4 * N_ROWS, CLUSTER)
+    ends["row"], ends["y"], ends["z"] = np.tile(rows, 4), np.repeat([0, 0xFFFF, 0, 0xFFFF], N_ROWS), 0
+    ends["z"][2 * N_ROWS :] = 0xFFFF
+    few = toy_slice(rng, 30, 50).clusters
+    slices = {0: toy_slice(rng, 120, 4000).clusters, 5: straight, 9: crowd(rng), 17: ends, 30: few[few["row"] < 24]}
+    return mep_of([event_of(slices, 3), {}, event_of({35: toy_slice(rng, 25, 900, 0.2).clusters})])
+
+
+@cache
+def batch() -> Reference:
+    """The chain with its forms, on the events."""
+    return run_reference(CHAIN, events(), CHAIN.load_geometry(None), None, COLUMNS)
+
+
+@cache
+def found(settings: str, target: str, common: bool) -> dict[str, NDArray[Any]]:
+    """Every column after the chain ran with some settings."""
+    of = batch()
+    algorithms = tuple(TriggerConfig.from_toml(SETTINGS[settings], CHAIN.menu).configure(of.sequence))
+    launch = on_cpu(target, kernels=CHAIN.kernels, common=common)
+    return run_algorithms(algorithms, of.given, of.n_events, of.limits, launch)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_both_forms_give_the_same_columns(settings: str) -> None:
+    """Also in places that hold no object."""
+    for target in LIBRARY.targets:
+        form, common = found(settings, target, False), found(settings, target, True)
+        for name in COLUMNS:
+            assert form[name].tobytes() == common[name].tobytes(), (name, target)
+
+
+def test_the_events_reach_the_bounds_of_the_forms() -> None:
+    target = LIBRARY.targets[0]
+    usual, narrow, wide, strange = (found(name, target, True) for name in ("defaults", "narrow", "wide", "not finite"))
+    starts = usual["tpc_slices.start_hits"]
+    # More seeds than a form takes together, and fewer than lanes.
+    assert starts.max() > 256
+    assert 0 < starts[5] < 8
+    assert usual["events.flags"][0] & CROWDED_CLUSTERS.mask
+    assert usual["tpc_slices.tracks"].sum() > 100
+    assert narrow["events.flags"][0] & TOO_MANY_SLICE_TRACKS.mask
+    assert (wide["tpc_clusters.up"] != usual["tpc_clusters.up"]).any()
+    assert not strange["tpc_slices.tracklets"].any()
+
+
+def test_the_library_has_both_forms() -> None:
+    for target in LIBRARY.targets:
+        for each in FORMS:
+            assert LIBRARY.address(target, each.kernel) != LIBRARY.address(target, each.kernel, common=True)
