@@ -19,7 +19,15 @@ from hltnode.processing.alice.tpc.collections import (
     track_count,
 )
 from hltnode.processing.alice.tpc.flags import tpc_flag_types
-from hltnode.processing.alice.tpc.lists import TRACK_CLUSTERS, TRACKS
+from hltnode.processing.alice.tpc.lists import MERGED_SEGMENTS, MERGED_TRACKS, TRACK_CLUSTERS, TRACKS
+from hltnode.processing.alice.tpc.merging.collections import merged_track_count, tpc_merging_types
+from hltnode.processing.alice.tpc.merging.describe_segments import describe_segments
+from hltnode.processing.alice.tpc.merging.find_clones import find_clones
+from hltnode.processing.alice.tpc.merging.fit_merged_tracks import fit_merged_tracks
+from hltnode.processing.alice.tpc.merging.join_segments import join_segments
+from hltnode.processing.alice.tpc.merging.keep_places import keep_places
+from hltnode.processing.alice.tpc.merging.link_segments import link_segments
+from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
 from hltnode.processing.alice.tpc.seeds.clean_links import clean_links
 from hltnode.processing.alice.tpc.seeds.find_neighbours import find_neighbours
 from hltnode.processing.alice.tpc.seeds.find_start_hits import find_start_hits
@@ -48,13 +56,19 @@ SEQUENCES = {
             (
                 *(fragment_offsets, find_slices, place_clusters, sort_clusters),
                 *(find_neighbours, clean_links, find_start_hits),
-                *(construct_tracklets, select_tracks, collect_tracks),
+                *(construct_tracklets, select_tracks, keep_places, collect_tracks),
+                *(describe_segments, sort_segments, find_clones, link_segments, join_segments, fit_merged_tracks),
             )
         ),
         subdetectors=frozenset({TPC_SUBDETECTOR}),
-        counts={"clusters": cluster_count, "tracklets": all_tracklet_count, "tracks": track_count},
+        counts={
+            "clusters": cluster_count,
+            "tracklets": all_tracklet_count,
+            "tracks": track_count,
+            "merged_tracks": merged_track_count,
+        },
         size="clusters",
-        lists=(TRACKS, TRACK_CLUSTERS),
+        lists=(TRACKS, TRACK_CLUSTERS, MERGED_TRACKS, MERGED_SEGMENTS),
     ),
 }
 
@@ -65,7 +79,7 @@ CHAIN = TriggerChain.offering(
     kernels=KernelSources("alice/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.alice._chain_kernels"),
     source=Path(__file__),
     readout=TPC_READOUT,
-    types=(tpc_flag_types, tpc_types, selection_types),
+    types=(tpc_flag_types, tpc_types, tpc_merging_types, selection_types),
     event_words=EVENT_WORDS,
     menu=TPC_MENU,
     geometry={geometry.name: geometry_bytes},

@@ -8,6 +8,13 @@
 #include "alice/tpc/clusters/find_slices.cuh"
 #include "alice/tpc/clusters/place_clusters.cuh"
 #include "alice/tpc/clusters/sort_clusters.cuh"
+#include "alice/tpc/merging/describe_segments.cuh"
+#include "alice/tpc/merging/find_clones.cuh"
+#include "alice/tpc/merging/fit_merged_tracks.cuh"
+#include "alice/tpc/merging/join_segments.cuh"
+#include "alice/tpc/merging/keep_places.cuh"
+#include "alice/tpc/merging/link_segments.cuh"
+#include "alice/tpc/merging/sort_segments.cuh"
 #include "alice/tpc/seeds/clean_links.cuh"
 #include "alice/tpc/seeds/find_neighbours.cuh"
 #include "alice/tpc/seeds/find_start_hits.cuh"
@@ -25,7 +32,14 @@
     X(tpc_find_start_hits) \
     X(tpc_construct_tracklets) \
     X(tpc_select_tracks) \
+    X(tpc_keep_places) \
     X(tpc_collect_tracks) \
+    X(tpc_describe_segments) \
+    X(tpc_sort_segments) \
+    X(tpc_find_clones) \
+    X(tpc_link_segments) \
+    X(tpc_join_segments) \
+    X(tpc_fit_merged_tracks) \
     X(list_offsets) \
     X(copy_list)
 

@@ -12,11 +12,13 @@ from hltnode.processing.alice.tpc.flags import (
     BAD_CLUSTER,
     BAD_TPC_BANK,
     CROWDED_CLUSTERS,
+    LONG_CHAIN,
     NO_TPC,
     ROW_TOO_FULL,
     TOO_MANY_SLICE_TRACKS,
     TOO_MANY_TRACKLETS,
 )
+from hltnode.processing.alice.tpc.merging.collections import merged_track_count
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.selection.expressions.functions import maximum
@@ -37,6 +39,7 @@ event = Input(
         "n_clusters": ColumnField(cluster_count, "clusters of the TPC"),
         "n_tracklets": ColumnField(all_tracklet_count, "tracklets with enough clusters"),
         "n_tracks": ColumnField(track_count, "tracks of all slices"),
+        "n_merged_tracks": ColumnField(merged_track_count, "merged tracks of the event"),
         "number": ColumnField(event_number, "number of the event in the run, low 32 bits", element=0),
         "number_high": ColumnField(event_number, "number of the event in the run, high 32 bits", element=1),
         "flags": ColumnField(event_flags, "the flag word"),
@@ -48,6 +51,7 @@ event = Input(
         "too_many_tracklets": _flagged(TOO_MANY_TRACKLETS.mask, "true if a slice had more than 65535 seeds"),
         "too_many_tracks": _flagged(TOO_MANY_SLICE_TRACKS.mask, "true if a slice had no room for tracks"),
         "crowded": _flagged(CROWDED_CLUSTERS.mask, "true if a search has met too many clusters in one place"),
+        "long_chain": _flagged(LONG_CHAIN.mask, "true if more than 32 segments continue each other"),
     },
 )
 

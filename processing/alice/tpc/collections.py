@@ -70,11 +70,13 @@ TRACK = Record(
     np.dtype(
         [
             *((name, "<f4") for name in ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt", *COVARIANCE, "chi2")),
+            ("charge", "<u4"),
             ("slice", "<u2"),
             ("n_clusters", "<u2"),
         ]
     ),
     {
+        "charge": "sum of its clusters, ADC counts",
         "x": "of the innermost cluster, cm; y and z: of the track there, slice frame, z as in the global frame",
         "sin_phi": "angle of the transverse momentum to the x axis of the slice",
         "tan_lambda": "pz / pT",
@@ -146,6 +148,8 @@ clusters = Collection(
 """Clusters of a slice by row, then by bin, then by z and y."""
 cluster_places = clusters.column("places", U32)
 """z in the upper 16 bits, y in the lower ones, as in the banks."""
+cluster_charges = clusters.column("charges", U16)
+"""ADC counts of each cluster of the slice, in the order of the input."""
 cluster_inputs = clusters.column("inputs", U32)
 """Number of the cluster in the event: banks in the order of their sources, clusters in that of the bank."""
 link_up = clusters.column("up", U16)

@@ -34,12 +34,18 @@ CROWDED_CLUSTERS = ChainFlag(
     text="More clusters than a search takes lie in one window. The search found none of them.",
     kind=FlagKind.NOTE,
 )
+LONG_CHAIN = ChainFlag(
+    name="long_chain",
+    bit=23,
+    text="More than 32 segments continue each other. They stay separate tracks.",
+    kind=FlagKind.NOTE,
+)
 
 tpc_flag_types = SharedTypes(
     __file__,
     "tpc_flags",
     flags=(
         *(NO_TPC, BAD_TPC_BANK, BAD_CLUSTER, ROW_TOO_FULL),
-        *(TOO_MANY_TRACKLETS, TOO_MANY_SLICE_TRACKS, CROWDED_CLUSTERS),
+        *(TOO_MANY_TRACKLETS, TOO_MANY_SLICE_TRACKS, CROWDED_CLUSTERS, LONG_CHAIN),
     ),
 )

@@ -7,6 +7,12 @@ from hltnode.processing.alice.tpc.collections import (
     track_cluster_count,
     track_count,
 )
+from hltnode.processing.alice.tpc.merging.collections import (
+    merged_segment,
+    merged_segment_count,
+    merged_track,
+    merged_track_count,
+)
 from hltnode.processing.framework.output_lists import ListValue, OutputList
 
 TRACKS = OutputList(
@@ -23,6 +29,9 @@ TRACKS = OutputList(
         "tan_lambda": ListValue(column=track, member="tan_lambda", text="pz / pT"),
         "q_pt": ListValue(column=track, member="q_pt", text="charge over transverse momentum", unit="c/GeV"),
         "chi2": ListValue(column=track, member="chi2", text="chi2 of the clusters that the fit took"),
+        "charge": ListValue(
+            column=track, member="charge", text="sum of the charges of its clusters", unit="ADC counts"
+        ),
         **{
             name: ListValue(column=track, member=name, text=f"covariance of {name[2]} and {name[3]}")
             for name in COVARIANCE
@@ -34,4 +43,49 @@ TRACK_CLUSTERS = OutputList(
     text="the clusters of the tracks, n_clusters of each, rows upwards",
     count=track_cluster_count,
     values={"cluster": ListValue(column=track_cluster, text="number of the cluster in its event")},
+)
+MERGED_TRACKS = OutputList(
+    name="merged_tracks",
+    text="tracks of the whole TPC, with their parameters at the innermost cluster of the fit",
+    count=merged_track_count,
+    values={
+        "merged_slice": ListValue(column=merged_track, member="slice", text="slice in whose frame the parameters are"),
+        "n_merged_segments": ListValue(
+            column=merged_track, member="n_segments", text="tracks of slices that it consists of"
+        ),
+        "n_merged_clusters": ListValue(
+            column=merged_track, member="n_clusters", text="different clusters of all segments"
+        ),
+        "n_merged_fitted": ListValue(
+            column=merged_track,
+            member="n_fitted",
+            text="clusters that the fit took; 0: the parameters are those of the innermost segment",
+        ),
+        "merged_charge": ListValue(
+            column=merged_track, member="charge", text="sum of the charges of its segments", unit="ADC counts"
+        ),
+        "merged_x": ListValue(
+            column=merged_track, member="x", text="x of the innermost cluster in the slice", unit="cm"
+        ),
+        "merged_y": ListValue(column=merged_track, member="y", text="y of the track there", unit="cm"),
+        "merged_z": ListValue(column=merged_track, member="z", text="z of the track there, global frame", unit="cm"),
+        "merged_sin_phi": ListValue(
+            column=merged_track, member="sin_phi", text="sine of the angle to the x axis of the slice"
+        ),
+        "merged_tan_lambda": ListValue(column=merged_track, member="tan_lambda", text="pz / pT"),
+        "merged_q_pt": ListValue(
+            column=merged_track, member="q_pt", text="charge over transverse momentum", unit="c/GeV"
+        ),
+        "merged_chi2": ListValue(column=merged_track, member="chi2", text="chi2 of the clusters that the fit took"),
+        **{
+            f"merged_{name}": ListValue(column=merged_track, member=name, text=f"covariance of {name[2]} and {name[3]}")
+            for name in COVARIANCE
+        },
+    },
+)
+MERGED_SEGMENTS = OutputList(
+    name="merged_segments",
+    text="the tracks of slices that merged tracks consist of, n_segments of each, in the order of flight",
+    count=merged_segment_count,
+    values={"segment": ListValue(column=merged_segment, text="number of the track in the list tracks")},
 )

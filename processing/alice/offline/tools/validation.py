@@ -21,6 +21,14 @@ from hltnode.processing.alice.tpc.collections import (
     track_count,
     tracks,
 )
+from hltnode.processing.alice.tpc.merging.collections import (
+    merged_segment,
+    merged_segment_count,
+    merged_segments,
+    merged_track,
+    merged_track_count,
+    merged_tracks,
+)
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import CompletedBatch
@@ -51,6 +59,27 @@ def found_tracks(records: NDArray[np.void], clusters: NDArray[np.integer]) -> Fo
     )
 
 
+def found_merged(
+    records: NDArray[np.void], segments: NDArray[np.integer], tracks_of_slices: FoundTracks
+) -> FoundTracks:
+    """Merged tracks of an event from the records of the chain's lists. Each cluster of a merged track counts once.
+
+    Raises ValueError if the numbers of segments or of clusters in the records are others.
+    """
+    sizes, segments = records["n_segments"].astype(np.int64), segments.astype(np.int64)
+    if len(segments) != sizes.sum() or (len(segments) and segments.max() >= len(tracks_of_slices.x)):
+        raise ValueError(f"{len(segments)} segments of merged tracks, {int(sizes.sum())} expected")
+    first = np.cumsum(tracks_of_slices.n_clusters) - tracks_of_slices.n_clusters
+    n = tracks_of_slices.n_clusters[segments]
+    place = np.repeat(first[segments] - np.cumsum(n) + n, n) + np.arange(n.sum())
+    owner = np.repeat(np.repeat(np.arange(len(sizes)), sizes), n)
+    own = np.unique(np.column_stack([owner, tracks_of_slices.clusters[place]]), axis=0)
+    n_clusters = np.bincount(own[:, 0], minlength=len(sizes))
+    if not np.array_equal(n_clusters, records["n_clusters"]):
+        raise ValueError("merged tracks have other numbers of clusters than their segments")
+    return found_tracks(records, own[:, 1])
+
+
 def cluster_planes(banks: Sequence[RawBank]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Slice and row of each cluster of an event, in the order of the chain. Raises BankError for a broken bank."""
     of_clusters = banks_of_clusters(banks)
@@ -63,7 +92,10 @@ def cluster_planes(banks: Sequence[RawBank]) -> tuple[NDArray[np.int64], NDArray
 class TpcTruthCheck:
     """Compares the tracks of one sample with its truth."""
 
-    retained = (track_count.name, track.name, track_cluster_count.name, track_cluster.name, first_of_event.name)
+    retained = (
+        *(track_count.name, track.name, track_cluster_count.name, track_cluster.name, first_of_event.name),
+        *(merged_track_count.name, merged_track.name, merged_segment_count.name, merged_segment.name),
+    )
     encoding = AUTO
 
     def __init__(self, geometry: Path | None) -> None:
@@ -83,10 +115,14 @@ class TpcTruthCheck:
         events = [list(banks) for mep in batch.meps for banks in mep.events]
         of_tracks = Objects(batch.workspace, tracks, track_count)
         of_clusters = Objects(batch.workspace, track_clusters, track_cluster_count)
+        of_merged = Objects(batch.workspace, merged_tracks, merged_track_count)
+        of_segments = Objects(batch.workspace, merged_segments, merged_segment_count)
         records, numbers = of_tracks(track), of_clusters(track_cluster)
+        merged_records, segments = of_merged(merged_track), of_segments(merged_segment)
         for i, banks in enumerate(events):
             found = found_tracks(records[of_tracks.event == i], numbers[of_clusters.event == i])
-            self._checker.add(truth_of(banks), *cluster_planes(banks), found)
+            merged = found_merged(merged_records[of_merged.event == i], segments[of_segments.event == i], found)
+            self._checker.add(truth_of(banks), *cluster_planes(banks), found, merged)
 
     def finish(self, rows: RowChoice) -> CheckedSample:  # noqa: ARG002
         """The numbers of all batches."""
@@ -97,7 +133,7 @@ class TpcTruthCheck:
 
 
 class TpcValidation:
-    """Efficiency, clones, fakes, resolution and pulls of the tracks of slices."""
+    """Efficiency, clones, fakes, resolution and pulls of merged tracks and of the tracks of slices."""
 
     options = TpcValidationOptions
 

@@ -12,6 +12,7 @@ PULL_TABLES = (
     ("pulls", "all matched tracks"),
     ("pulls_triggered", "tracks of the triggered collision"),
     ("pulls_pure", "tracks of the triggered collision with a match of 90 %"),
+    ("pulls_of_slices", "all matched tracks of slices"),
 )
 
 

@@ -88,8 +88,16 @@ class Counts:
         }
 
 
+@dataclass(slots=True)
+class _Comparison:
+    """Residuals and pulls of the parameters of tracks, of each event."""
+
+    residuals: list[Floats] = field(default_factory=list)
+    pulls: dict[str, list[Floats]] = field(default_factory=lambda: {name: [] for name in PULLS})
+
+
 class TrackChecker:
-    """Compares the slice tracks of events with their truth; also merged tracks, where there are some.
+    """Compares the tracks of slices with their truth; also merged tracks, where there are some.
 
     A reference of a slice is a particle with at least 30 rows with own clusters in this slice and pT above 0.15 GeV/c;
     a reference of merged tracks has these rows in all slices together. A track belongs to the particle with most of its
@@ -108,8 +116,8 @@ class TrackChecker:
             name: np.zeros((len(bins) - 1, 2), np.int64)
             for name, bins in (("pt", PT_BINS), ("eta", ETA_BINS), ("occupancy", OCCUPANCY_BINS))
         }
-        self._residuals: list[Floats] = []
-        self._pulls: dict[str, list[Floats]] = {name: [] for name in PULLS}
+        self._of_slices = _Comparison()
+        self._of_merged = _Comparison()
 
     def add(
         self,
@@ -117,9 +125,9 @@ class TrackChecker:
         slice_of_clusters: Integers,
         row_of_clusters: Integers,
         tracks: FoundTracks,
-        merged: tuple[Integers, Integers] | None = None,
+        merged: FoundTracks | None = None,
     ) -> None:
-        """Count an event. merged: n_clusters and clusters of merged tracks. Raises ValueError as match_tracks."""
+        """Count an event. merged: tracks of the whole TPC. Raises ValueError as match_tracks."""
         self.events += 1
         if truth is None:
             self.without_truth += 1
@@ -144,14 +152,17 @@ class TrackChecker:
         ):
             for column, chosen in enumerate((values, values[found])):
                 self._curves[name][:, column] += np.histogram(chosen, bins)[0]
-        self._compare_parameters(truth, tracks, matches)
+        self._compare_parameters(truth, tracks, matches, self._of_slices)
         if merged is not None:
             self.has_merged = True
             whole = np.flatnonzero((rows.sum(1) >= MIN_ROWS) & enough)
-            of_merged = match_tracks(*merged, truth.of_clusters)
+            of_merged = match_tracks(merged.n_clusters, merged.clusters, truth.of_clusters)
             _count(self.of_merged, of_merged, of_merged.particle, whole)
+            self._compare_parameters(truth, merged, of_merged, self._of_merged)
 
-    def _compare_parameters(self, truth: TpcTruth, tracks: FoundTracks, matches: Matches) -> None:
+    def _compare_parameters(
+        self, truth: TpcTruth, tracks: FoundTracks, matches: Matches, comparison: _Comparison
+    ) -> None:
         states = truth.states
         if not len(states) or not len(tracks.x):
             return
@@ -164,23 +175,26 @@ class TrackChecker:
         usable &= (dx > -1e-3) & (dx <= MAX_STEP)
         true, valid = followed(states[at[usable]], dx[usable], self.geometry)
         residuals = tracks.parameters[usable][valid] - true[valid]
-        self._residuals.append(residuals)
+        comparison.residuals.append(residuals)
         pulls = residuals / tracks.sigmas[usable][valid]
         is_triggered = truth.particles["collision"][matches.particle[usable][valid]] == 0
         is_pure = is_triggered & (matches.fraction[usable][valid] >= PURE_LEVEL)
         for name, chosen in zip(PULLS, (np.ones(len(pulls), bool), is_triggered, is_pure), strict=True):
-            self._pulls[name].append(pulls[chosen])
+            comparison.pulls[name].append(pulls[chosen])
 
     def result(self) -> dict[str, Any]:
-        """The JSON object. merged: None without merged tracks."""
+        """The JSON object. merged: None without merged tracks. pulls and resolution are those of merged tracks, or of
+        tracks of slices if there are none; pulls_of_slices are those of tracks of slices."""
+        compared = self._of_merged if self.has_merged else self._of_slices
         return {
             "events": self.events,
             "without_truth": self.without_truth,
             "slice": self.of_slices.result(),
             "merged": self.of_merged.result() if self.has_merged else None,
-            "pulls": _moments(self._pulls["all"], MAX_PULL),
-            **{f"pulls_{name}": _moments(self._pulls[name], MAX_PULL) for name in PULLS[1:]},
-            "resolution": _moments(self._residuals, None),
+            "pulls": _moments(compared.pulls["all"], MAX_PULL),
+            **{f"pulls_{name}": _moments(compared.pulls[name], MAX_PULL) for name in PULLS[1:]},
+            "pulls_of_slices": _moments(self._of_slices.pulls["all"], MAX_PULL),
+            "resolution": _moments(compared.residuals, None),
             "of_pt": _curve(PT_BINS, self._curves["pt"]),
             "of_eta": _curve(ETA_BINS, self._curves["eta"]),
             "of_occupancy": _curve(OCCUPANCY_BINS, self._curves["occupancy"]),

@@ -24,15 +24,15 @@ __device__ bool is_bad_bank(const fragment_view& bank, const mfp_row& row)
                                     bank.size % tpc_cluster_bytes != 0u || tpc_slice_of(row.source_id) >= tpc_slices);
 }
 
-/// One cluster: its row, and z in the upper and y in the lower 16 bits.
+/// One cluster: its row, z in the upper and y in the lower 16 bits, and its charge.
 struct tpc_cluster {
-    uint32_t row, place;
+    uint32_t row, place, charge;
 };
 
 __device__ tpc_cluster load_cluster(const uint8_t* bytes)
 {
     const uint32_t low = load_u32(bytes), high = load_u32(bytes + 4);
-    return {low & 0xFFFFu, low >> 16 | high << 16};
+    return {low & 0xFFFFu, low >> 16 | high << 16, high >> 16};
 }
 
 }  // namespace hlt

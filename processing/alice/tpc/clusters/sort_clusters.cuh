@@ -1,11 +1,11 @@
 // Clusters of a slice by row, by bin of the grid, then by z, y and number in the event (D. Rohr, diploma thesis,
 // Heidelberg, 2010, sections 2.2.3 and 2.4.1).
 //
-// In:  the banks of the slice. Out: tpc_slices.row_counts and boxes, tpc_clusters.places and inputs, tpc_bins.begin,
-// flags. One block per slice; threads stride over the clusters of a bank, three times: count, count by bins, store.
-// Coordinates stay the 16-bit numbers of the banks, which are exact; the thesis makes such numbers from its floats.
-// Bounds: a row of n clusters has at most n bins; a row of more than 65,535 is empty, so that 16 bits hold its numbers.
-// The order of clusters with equal places is that of the input; all others do not depend on it.
+// In:  the banks of the slice. Out: tpc_slices.row_counts and boxes, tpc_clusters.places, inputs and charges,
+// tpc_bins.begin, flags. One block per slice; threads stride over the clusters of a bank, three times: count, count by
+// bins, store. Coordinates stay the 16-bit numbers of the banks, which are exact; the thesis makes such numbers from
+// its floats. Bounds: a row of n clusters has at most n bins; a row of more than 65,535 is empty, so that 16 bits hold
+// its numbers. The order of clusters with equal places is that of the input; all others do not depend on it.
 #pragma once
 
 #include "alice/tpc/clusters/cluster_banks.cuh"
@@ -136,7 +136,9 @@ HLT_KERNEL(tpc_sort_clusters)
     hlt::block_barrier();
     uint32_t* const places = p.tpc_clusters.places + p.tpc_clusters.first(blockIdx.x);
     uint32_t* const inputs = p.tpc_clusters.inputs + p.tpc_clusters.first(blockIdx.x);
+    uint16_t* const charges = p.tpc_clusters.charges + p.tpc_clusters.first(blockIdx.x);
     hlt::for_clusters(p.raw_banks, slice, index, [&](const hlt::tpc_cluster& cluster, uint32_t input) {
+        charges[input - slice.first_cluster] = static_cast<uint16_t>(cluster.charge);
         if (cluster.row >= hlt::tpc_rows || rows[cluster.row].n_clusters == 0u) return;
         const hlt::tpc_row& row = rows[cluster.row];
         const uint32_t i = row.first + hlt::count_in(begins, row.bin + hlt::bin_of(row, cluster.place) + 1u);

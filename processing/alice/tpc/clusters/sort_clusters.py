@@ -2,6 +2,7 @@
 
 from hltnode.processing.alice.tpc.collections import (
     boxes,
+    cluster_charges,
     cluster_inputs,
     cluster_places,
     first_in_bin,
@@ -20,5 +21,5 @@ sort_clusters = Algorithm.beside(
     block_size=256,
     reads=(raw_banks, slice_input),
     updates=(event_flags,),
-    writes=(row_counts, boxes, cluster_places, cluster_inputs, first_in_bin),
+    writes=(row_counts, boxes, cluster_places, cluster_inputs, cluster_charges, first_in_bin),
 )

@@ -58,9 +58,10 @@ struct tpc_track {
     float c_qs;
     float c_qq;
     float chi2;
+    uint32_t charge;  // sum of its clusters, ADC counts
     uint16_t slice;
     uint16_t n_clusters;
 };
-static_assert(sizeof(tpc_track) == 68);
+static_assert(sizeof(tpc_track) == 72);
 
 }  // namespace hlt

@@ -82,7 +82,7 @@ __device__ bool fit_inwards(const tracklet_input& in, const track_hits& hits, fl
 }
 
 /// The record of a track of a slice; those of side C turn z to that of the global frame.
-__device__ tpc_track record_of(const tpc_state& t, uint32_t slice, uint32_t n_clusters)
+__device__ tpc_track record_of(const tpc_state& t, uint32_t slice, uint32_t n_clusters, uint32_t charge)
 {
     const float side = slice < tpc_slices / 2u ? 1.f : -1.f;
     return {t.x,
@@ -101,6 +101,7 @@ __device__ tpc_track record_of(const tpc_state& t, uint32_t slice, uint32_t n_cl
             t.qs,
             t.qq,
             t.chi2,
+            charge,
             static_cast<uint16_t>(slice),
             static_cast<uint16_t>(n_clusters)};
 }
@@ -121,6 +122,8 @@ HLT_KERNEL(tpc_select_tracks)
     const uint32_t first_hit = p.tpc_slice_hits.first(blockIdx.x);
     const uint32_t n_places = p.tpc_slice_hits.first(blockIdx.x + 1u) - first_hit;
     const uint32_t* const inputs = p.tpc_clusters.inputs + first;
+    const uint16_t* const charges = p.tpc_clusters.charges + first;
+    const uint32_t first_input = p.tpc_slices.input[blockIdx.x].first_cluster;
     const uint32_t first_track = p.tpc_slice_tracks.first(blockIdx.x);
     const uint32_t n_track_places = p.tpc_slice_tracks.first(blockIdx.x + 1u) - first_track;
     const uint32_t first_start = p.tpc_start_hits.first(blockIdx.x);
@@ -156,10 +159,14 @@ HLT_KERNEL(tpc_select_tracks)
             hlt::tpc_state t;
             if (!hlt::fit_inwards(in, found, p.max_fit_chi2, t)) return;
             if (track < n_track_places && hit + found.n <= n_places) {
+                uint32_t charge = 0;
+                for (uint32_t i = 0; i < found.n; ++i) {
+                    const uint32_t input = inputs[rows[found.row[i]].first + found.number[i]];
+                    p.tpc_slice_hits.cluster[first_hit + hit + i] = input;
+                    charge += charges[input - first_input];
+                }
                 p.tpc_slice_tracks.track[first_track + track] =
-                    hlt::record_of(t, blockIdx.x - event * hlt::tpc_slices, found.n);
-                for (uint32_t i = 0; i < found.n; ++i)
-                    p.tpc_slice_hits.cluster[first_hit + hit + i] = inputs[rows[found.row[i]].first + found.number[i]];
+                    hlt::record_of(t, blockIdx.x - event * hlt::tpc_slices, found.n, charge);
                 // Tracks behind the first one without a place have none either.
                 atomicMax(&kept_tracks, track + 1u);
                 atomicMax(&kept_hits, hit + found.n);

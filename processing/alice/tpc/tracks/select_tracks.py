@@ -2,6 +2,7 @@
 
 from hltnode.processing.alice.tpc.collections import (
     boxes,
+    cluster_charges,
     cluster_inputs,
     cluster_places,
     first_in_bin,
@@ -11,6 +12,7 @@ from hltnode.processing.alice.tpc.collections import (
     row_counts,
     slice_hit,
     slice_hit_count,
+    slice_input,
     slice_track,
     slice_track_count,
     start_count,
@@ -30,7 +32,7 @@ select_tracks = Algorithm.beside(
     block_size=128,
     reads=(
         *(geometry, row_counts, boxes, cluster_places, cluster_inputs, first_in_bin, next_cluster),
-        *(start_hit, start_count, owned_clusters, weights),
+        *(start_hit, start_count, owned_clusters, weights, slice_input, cluster_charges),
     ),
     updates=(event_flags,),
     writes=(slice_track, slice_hit, slice_track_count, slice_hit_count),

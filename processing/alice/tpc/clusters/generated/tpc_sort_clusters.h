@@ -23,6 +23,7 @@ struct tpc_sort_clusters_parameters {
         const uint32_t* tpc_slices_first_cluster;
         uint32_t* places;
         uint32_t* inputs;
+        uint16_t* charges;
         __device__ uint32_t first(uint32_t part_in_batch) const { return tpc_slices_first_cluster[part_in_batch]; }
     } tpc_clusters;
     struct {

@@ -16,6 +16,7 @@ struct tpc_select_tracks_parameters {
         const uint16_t* row_counts;
         const hlt::tpc_box* boxes;
         const uint32_t* start_hits;
+        const hlt::tpc_slice_input* input;
         uint32_t* tracks;
         uint32_t* track_clusters;
     } tpc_slices;
@@ -25,6 +26,7 @@ struct tpc_select_tracks_parameters {
         const uint32_t* inputs;
         const uint16_t* next;
         const uint32_t* weights;
+        const uint16_t* charges;
         __device__ uint32_t first(uint32_t part_in_batch) const { return tpc_slices_first_cluster[part_in_batch]; }
     } tpc_clusters;
     struct {

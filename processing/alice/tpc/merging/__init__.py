@@ -1,0 +1,1 @@
+"""Tracks of the whole TPC from segments in its slices."""

@@ -1,0 +1,112 @@
+"""Ends of segments, and merged tracks: bounds, shapes and units. A segment is a track of a slice."""
+
+import numpy as np
+
+from hltnode.processing.alice.tpc.collections import (
+    COVARIANCE,
+    clusters,
+    first_of_event,
+    tracks,
+)
+from hltnode.processing.framework.collections import U8, U16, U32, Collection, Placement, Record, Role, SharedTypes
+
+SLOPE_BINS, DIRECTION_BINS = 64, 64
+"""Bins of segments: |pz / pT|, and the axis of the helix."""
+SEGMENT_BINS = SLOPE_BINS * DIRECTION_BINS
+MAX_SEGMENTS = 32
+"""Segments of a merged track. A particle that turns three times in the TPC has up to 30."""
+NO_END = 0xFFFFFFFF
+MERGING_PARTS = 36
+"""Blocks for each event; they share its segments."""
+
+SEGMENT_END = Record(
+    "tpc_segment_end",
+    np.dtype(
+        [
+            (name, "<f4")
+            for name in (
+                *("x", "y", "z", "along_x", "along_y", "curvature", "slope"),
+                *("dd", "df", "ff", "dk", "fk", "kk", "zz", "lz", "ll"),
+            )
+        ]
+    ),
+    {
+        "x": "global frame, cm, as y and z",
+        "along_x": "direction out of the segment, of length 1",
+        "curvature": "of the way out, 1/cm; positive ones turn to the left",
+        "slope": "change of z for each cm of the way out",
+        "dd": "covariance: d = distance to the left, f = angle, k = curvature, z, l = slope; other terms are 0",
+    },
+)
+MERGED_TRACK = Record(
+    "tpc_merged_track",
+    np.dtype(
+        [
+            *((name, "<f4") for name in ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt", *COVARIANCE, "chi2")),
+            ("charge", "<u4"),
+            ("slice", "<u2"),
+            ("n_clusters", "<u2"),
+            ("n_fitted", "<u2"),
+            ("n_segments", "<u2"),
+        ]
+    ),
+    {
+        "x": "of the innermost cluster of the fit, cm; y and z: of the track there, as in tpc_track",
+        "charge": "sum of its clusters, ADC counts",
+        "slice": "in whose frame the parameters are",
+        "n_clusters": "those of all segments; one that two segments share counts once",
+        "n_fitted": "clusters that the fit took",
+    },
+)
+
+tpc_merging_types = SharedTypes(
+    __file__,
+    "tpc_merging_types",
+    records=(SEGMENT_END, MERGED_TRACK),
+    sizes={
+        "tpc_slope_bins": SLOPE_BINS,
+        "tpc_direction_bins": DIRECTION_BINS,
+        "tpc_segment_bins": SEGMENT_BINS,
+        "tpc_max_segments": MAX_SEGMENTS,
+        "tpc_no_end": NO_END,
+        "tpc_merging_parts": MERGING_PARTS,
+    },
+)
+
+event_clusters = Collection(
+    "tpc_event_clusters", capacity=clusters.capacity, placement=Placement(offsets=first_of_event)
+)
+"""Clusters of an event by their numbers."""
+cluster_place = event_clusters.column("place", U32)
+cluster_row = event_clusters.column("row", U8)
+"""Those of clusters in the grid; others are not written."""
+
+segment_first_hit = tracks.column("first_hit", U32)
+"""Place of the first cluster of each segment among those of its event."""
+segment_ends = tracks.column("ends", SEGMENT_END, width=2)
+"""Inner and outer end."""
+segment_rows = tracks.column("rows", U8, width=2)
+"""Rows of the first and the last cluster."""
+segment_bin = tracks.column("bin", U16)
+sorted_segments = tracks.column("sorted", U32)
+"""Numbers of the segments, by bins."""
+longer_segment = tracks.column("longer", U32)
+"""The segment of which this one may be a clone."""
+shorter_segment = tracks.column("shorter", U32)
+"""The first segment of which this one is the longer one."""
+best_end = tracks.column("best_end", U32, width=2)
+"""The end that continues each end best: 2 * segment + (0: inner, 1: outer)."""
+bin_begins = tracks.per_event("bin_begins", U32, width=SEGMENT_BINS + 1)
+
+merged_tracks = Collection("tpc_merged_tracks", capacity=tracks.capacity, placement=tracks.placement)
+merged_track = merged_tracks.column("track", MERGED_TRACK)
+merged_track_count = merged_tracks.per_event("count", U32, role=Role.OUTPUT)
+merged_first_segment = merged_tracks.column("first_segment", U32)
+merged_size = merged_tracks.column("size", U16)
+"""Segments of each merged track."""
+merged_run = merged_tracks.column("run", U16)
+"""Segments of the first way through the TPC, outwards or inwards; they come first."""
+merged_segments = Collection("tpc_merged_segments", capacity=tracks.capacity, placement=tracks.placement)
+merged_segment = merged_segments.column("segment", U32)
+"""Numbers of the segments of each merged track among the tracks of the event, in the order of flight."""
+merged_segment_count = merged_segments.per_event("count", U32)

@@ -1,0 +1,32 @@
+"""tpc_describe_segments: both ends of each segment, its rows, and its bin."""
+
+from hltnode.processing.alice.tpc.collections import (
+    geometry,
+    slice_hit_count,
+    slice_track_count,
+    track,
+    track_cluster,
+)
+from hltnode.processing.alice.tpc.merging.collections import (
+    cluster_place,
+    cluster_row,
+    segment_bin,
+    segment_ends,
+    segment_first_hit,
+    segment_rows,
+)
+from hltnode.processing.alice.tpc.merging.constants import FIT_CONSTANTS
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.alice.tpc_banks import N_SLICES
+
+describe_segments = Algorithm.beside(
+    __file__,
+    prefix="tpc",
+    grid=Grid.PARTS,
+    parts=N_SLICES,
+    block_size=128,
+    reads=(geometry, slice_track_count, slice_hit_count, track, track_cluster, cluster_place, cluster_row),
+    writes=(segment_first_hit, segment_ends, segment_rows, segment_bin),
+    constants=FIT_CONSTANTS,
+    shared=FIT_CONSTANTS,
+)

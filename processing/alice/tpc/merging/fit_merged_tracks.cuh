@@ -1,0 +1,186 @@
+// The parameters of merged tracks.
+//
+// In:  merged tracks with their segments, clusters of the segments. Out: tpc_merged_tracks.track. The fit takes the
+// segments of the first way through the TPC, in the order of rows: outwards from the parameters of the innermost
+// segment, then, as second iteration, inwards from the result. Both start with standard deviations ten times as wide.
+// A fit that turns too far leaves the parameters of the innermost segment, and n_fitted = 0. Blocks of an event share
+// its merged tracks; threads stride over them. Bounds: those of the segments.
+#pragma once
+
+#include "alice/tpc/merging/generated/tpc_fit_merged_tracks.h"
+#include "alice/tpc/merging/segment.cuh"
+
+namespace hlt {
+
+/// Segments of an event with their clusters.
+struct tpc_segments {
+    const tpc_track* tracks;
+    const uint32_t *first_hit, *hits;
+    tpc_places places;
+
+    __device__ uint32_t cluster(uint32_t segment, uint32_t i) const { return hits[first_hit[segment] + i]; }
+    __device__ uint32_t row(uint32_t segment, uint32_t i) const { return places.row[cluster(segment, i)]; }
+};
+
+/// Clusters of some segments, row by row outwards or inwards; of equal rows those of the segment that is first in this
+/// direction. A cluster that two segments share comes once.
+struct tpc_row_order {
+    const uint32_t* segments;
+    uint32_t n;
+    bool outwards;
+    uint8_t taken[tpc_max_segments];
+    uint32_t last;
+
+    __device__ void start(bool to_outside)
+    {
+        outwards = to_outside;
+        last = tpc_no_end;
+        for (uint32_t i = 0; i < n; ++i) taken[i] = 0;
+    }
+    /// The next cluster, and the slice in which it is; false at the end.
+    __device__ bool next(const tpc_segments& of, uint32_t& cluster, uint32_t& slice)
+    {
+        while (true) {
+            uint32_t found = n, best = 0;
+            for (uint32_t k = 0; k < n; ++k) {
+                const uint32_t i = outwards ? k : n - 1u - k, size = of.tracks[segments[i]].n_clusters;
+                if (taken[i] == size) continue;
+                const uint32_t row = of.row(segments[i], outwards ? taken[i] : size - 1u - taken[i]);
+                if (found == n || (outwards ? row < best : row > best)) {
+                    found = i;
+                    best = row;
+                }
+            }
+            if (found == n) return false;
+            const tpc_track& track = of.tracks[segments[found]];
+            const uint32_t at = outwards ? taken[found] : track.n_clusters - 1u - taken[found];
+            ++taken[found];
+            cluster = of.cluster(segments[found], at);
+            slice = track.slice;
+            if (cluster == last) continue;
+            last = cluster;
+            return true;
+        }
+    }
+};
+
+/// Variances of the start of a fit, in units of those of its first parameters.
+constexpr float tpc_refit_variance = 100.f;
+
+__device__ void forget(tpc_state& t)
+{
+    t.yy *= tpc_refit_variance;
+    t.ss *= tpc_refit_variance;
+    t.qq *= tpc_refit_variance;
+    t.zz *= tpc_refit_variance;
+    t.ll *= tpc_refit_variance;
+    t.sy = t.qy = t.qs = t.lz = 0.f;
+    t.chi2 = 0.f;
+}
+
+/// Fit from a state in a slice through all clusters; false if the track turns too far.
+__device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, tpc_row_order& order, bool outwards,
+                             float max_fit_chi2, tpc_state& t, uint32_t& slice, uint32_t& fitted)
+{
+    forget(t);
+    order.start(outwards);
+    fitted = 0;
+    uint32_t cluster, in;
+    while (order.next(of, cluster, in)) {
+        if (in != slice && !change_slice(filter, t, slice, in)) return false;
+        slice = in;
+        const tpc_point at = of.places.point(cluster);
+        if (!propagate(filter, t, at.x)) return false;
+        const tpc_errors errors = errors_at(filter, t, at.z, at.pad);
+        if (distance2(t, errors, at.y, at.z) > max_fit_chi2) continue;
+        update(t, errors, at.y, at.z);
+        if (!is_within(filter, t.s)) return false;
+        ++fitted;
+    }
+    return true;
+}
+
+/// Clusters of a segment that none of the segments before it has.
+__device__ uint32_t new_clusters(const tpc_segments& of, const uint32_t* segments, uint32_t k)
+{
+    constexpr uint32_t words = (tpc_rows + 31u) / 32u;
+    uint32_t shared[words];
+    for (uint32_t i = 0; i < words; ++i) shared[i] = 0;
+    const tpc_track& own = of.tracks[segments[k]];
+    for (uint32_t m = 0; m < k; ++m) {
+        const tpc_track& other = of.tracks[segments[m]];
+        if (other.slice != own.slice) continue;
+        for (uint32_t i = 0, j = 0; i < own.n_clusters && j < other.n_clusters;) {
+            const uint32_t a = of.row(segments[k], i), b = of.row(segments[m], j);
+            if (a == b && of.cluster(segments[k], i) == of.cluster(segments[m], j)) shared[a / 32u] |= 1u << a % 32u;
+            if (a <= b) ++i;
+            if (b <= a) ++j;
+        }
+    }
+    uint32_t n = own.n_clusters;
+    for (uint32_t i = 0; i < words; ++i) n -= static_cast<uint32_t>(__popc(shared[i]));
+    return n;
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(tpc_fit_merged_tracks)
+{
+    if (!p.takes(blockIdx.x)) return;
+    const uint32_t event = p.event_of(blockIdx.x), part = blockIdx.x - event * hlt::tpc_merging_parts;
+    const uint32_t first = p.tpc_tracks.first(event), of_event = p.tpc_event_clusters.first(event);
+    const uint32_t first_merged = p.tpc_merged_tracks.first(event), n = p.tpc_merged_tracks.count[event];
+    const hlt::tpc_segments of{p.tpc_tracks.track + first,
+                               p.tpc_tracks.first_hit + first,
+                               p.tpc_track_clusters.cluster + p.tpc_track_clusters.first(event),
+                               {p.tpc_event_clusters.place + of_event, p.tpc_event_clusters.row + of_event,
+                                p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows}};
+    const hlt::tpc_filter filter = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
+    for (uint32_t i = part * blockDim.x + threadIdx.x; i < n; i += hlt::tpc_merging_parts * blockDim.x) {
+        const uint32_t merged = first_merged + i, size = p.tpc_merged_tracks.size[merged];
+        const uint32_t* const segments = p.tpc_merged_segments.segment + p.tpc_merged_segments.first(event) +
+                                         p.tpc_merged_tracks.first_segment[merged];
+        hlt::tpc_row_order order;
+        order.segments = segments;
+        order.n = p.tpc_merged_tracks.run[merged];
+        uint32_t innermost = 0;
+        for (uint32_t k = 1; k < order.n; ++k)
+            if (of.row(segments[k], 0) < of.row(segments[innermost], 0)) innermost = k;
+        const hlt::tpc_track& start = of.tracks[segments[innermost]];
+        hlt::tpc_state t = hlt::state_of(start);
+        uint32_t slice = start.slice, fitted = 0;
+        if (!hlt::fit_in_order(filter, of, order, true, p.max_fit_chi2, t, slice, fitted) ||
+            !hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, t, slice, fitted)) {
+            t = hlt::state_of(start);
+            slice = start.slice;
+            fitted = 0;
+        }
+        uint32_t n_clusters = 0, charge = 0;
+        for (uint32_t k = 0; k < size; ++k) {
+            n_clusters += hlt::new_clusters(of, segments, k);
+            charge += of.tracks[segments[k]].charge;
+        }
+        const float side = slice < hlt::tpc_slices_of_side ? 1.f : -1.f;
+        p.tpc_merged_tracks.track[merged] = {t.x,
+                                             t.y,
+                                             side * t.z,
+                                             t.s,
+                                             side * t.l,
+                                             t.q,
+                                             t.yy,
+                                             t.zz,
+                                             t.sy,
+                                             t.ss,
+                                             t.lz,
+                                             t.ll,
+                                             t.qy,
+                                             t.qs,
+                                             t.qq,
+                                             t.chi2,
+                                             charge,
+                                             static_cast<uint16_t>(slice),
+                                             static_cast<uint16_t>(n_clusters),
+                                             static_cast<uint16_t>(fitted),
+                                             static_cast<uint16_t>(size)};
+    }
+}

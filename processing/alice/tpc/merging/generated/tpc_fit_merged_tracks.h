@@ -1,0 +1,61 @@
+// Written by tools/generate_device_headers.py from alice/tpc/merging/fit_merged_tracks.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "alice/tpc/generated/tpc_types.h"
+#include "alice/tpc/merging/generated/tpc_merging_types.h"
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
+
+struct tpc_fit_merged_tracks_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const float* geometry;
+    } tpc;
+    struct {
+        const uint32_t* events_first_cluster;
+        const hlt::tpc_track* track;
+        const uint32_t* first_hit;
+        __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
+    } tpc_tracks;
+    struct {
+        const uint32_t* events_first_cluster;
+        const uint32_t* cluster;
+        __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 2u + event * 288u) * 3u; }
+    } tpc_track_clusters;
+    struct {
+        const uint32_t* events_first_cluster;
+        const uint32_t* place;
+        const uint8_t* row;
+        __device__ uint32_t first(uint32_t event) const { return events_first_cluster[event]; }
+    } tpc_event_clusters;
+    struct {
+        const uint32_t* events_first_cluster;
+        const uint32_t* count;
+        const uint32_t* first_segment;
+        const uint16_t* size;
+        const uint16_t* run;
+        hlt::tpc_merged_track* track;
+        __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
+    } tpc_merged_tracks;
+    struct {
+        const uint32_t* events_first_cluster;
+        const uint32_t* segment;
+        __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
+    } tpc_merged_segments;
+    float y_constant;
+    float y_drift;
+    float y_angle;
+    float z_constant;
+    float z_drift;
+    float z_angle;
+    float max_sin_phi;
+    float radiation_length;
+    float mass;
+    float max_fit_chi2;
+
+    static constexpr uint32_t n_parts = 36u;
+    __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }
+    __device__ bool takes(uint32_t part_in_batch) const { return event_of(part_in_batch) < batch->n_events; }
+};

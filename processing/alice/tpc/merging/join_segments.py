@@ -1,0 +1,30 @@
+"""tpc_join_segments: the segments of each merged track."""
+
+from hltnode.processing.alice.tpc.collections import track_count
+from hltnode.processing.alice.tpc.merging.collections import (
+    best_end,
+    longer_segment,
+    merged_first_segment,
+    merged_run,
+    merged_segment,
+    merged_segment_count,
+    merged_size,
+    merged_track_count,
+    segment_ends,
+    shorter_segment,
+)
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.declaration import Algorithm, Grid
+
+join_segments = Algorithm.beside(
+    __file__,
+    prefix="tpc",
+    grid=Grid.EVENTS,
+    block_size=256,
+    reads=(track_count, segment_ends, best_end, longer_segment, shorter_segment),
+    updates=(event_flags,),
+    writes=(
+        *(merged_track_count, merged_first_segment, merged_run, merged_size),
+        *(merged_segment, merged_segment_count),
+    ),
+)

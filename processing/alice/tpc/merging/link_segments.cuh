@@ -1,0 +1,43 @@
+// The end of another segment that continues each end of a segment best.
+//
+// In:  ends and bins of the segments, clones. Out: tpc_tracks.best_end. A particle leaves a slice at its side, crosses
+// the central electrode, or turns back: in each case its way goes on from an end of a segment to an end of another one,
+// on a helix. The smallest chi2 of five differences decides; of equal ones the first end. Clones take no part. One
+// block per slice; threads stride over its segments. Bounds: those of the tracks.
+#pragma once
+
+#include "alice/tpc/merging/generated/tpc_link_segments.h"
+#include "alice/tpc/merging/links.cuh"
+#include "alice/tpc/merging/near_segments.cuh"
+
+HLT_KERNEL(tpc_link_segments)
+{
+    if (!p.takes(blockIdx.x)) return;
+    const uint32_t event = p.event_of(blockIdx.x), first = p.tpc_tracks.first(event);
+    const uint32_t* const begins = p.tpc_tracks.bin_begins + event * (hlt::tpc_segment_bins + 1u);
+    const hlt::tpc_segment_end* const ends = p.tpc_tracks.ends + 2u * first;
+    const hlt::tpc_clones clones{p.tpc_tracks.longer + first, p.tpc_tracks.shorter + first};
+    const hlt::tpc_continuation limits{p.distance, p.angle, p.bend, p.z, p.slope, p.max_gap, p.max_overlap};
+    uint32_t number = 0;
+    for (uint32_t part = event * hlt::tpc_slices; part < blockIdx.x; ++part) number += p.tpc_slices.tracks[part];
+    const uint32_t end = number + p.tpc_slices.tracks[blockIdx.x];
+    for (uint32_t i = number + threadIdx.x; i < end; i += blockDim.x) {
+        float best[2] = {p.max_chi2, p.max_chi2};
+        uint32_t found[2] = {hlt::tpc_no_end, hlt::tpc_no_end};
+        if (!clones.is_clone(i))
+            hlt::for_near_segments(
+                begins, p.tpc_tracks.sorted + first, p.tpc_tracks.bin[first + i], [&](uint32_t other) {
+                    if (other == i || clones.is_clone(other)) return;
+                    for (uint32_t own = 0; own < 2u; ++own)
+                        for (uint32_t k = 2u * other; k < 2u * other + 2u; ++k) {
+                            const float chi2 = hlt::continuation(limits, ends[2u * i + own], ends[k]);
+                            if (chi2 < best[own] || (chi2 == best[own] && k < found[own])) {
+                                best[own] = chi2;
+                                found[own] = k;
+                            }
+                        }
+                });
+        p.tpc_tracks.best_end[2u * (first + i)] = found[0];
+        p.tpc_tracks.best_end[2u * (first + i) + 1u] = found[1];
+    }
+}

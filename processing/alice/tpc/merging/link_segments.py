@@ -1,0 +1,31 @@
+"""tpc_link_segments: the end of another segment that continues each end of a segment best."""
+
+from hltnode.processing.alice.tpc.collections import slice_track_count
+from hltnode.processing.alice.tpc.merging.collections import (
+    best_end,
+    bin_begins,
+    longer_segment,
+    segment_bin,
+    segment_ends,
+    shorter_segment,
+    sorted_segments,
+)
+from hltnode.processing.alice.tpc.merging.constants import LINK_CONSTANTS
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.alice.tpc_banks import N_SLICES
+
+link_segments = Algorithm.beside(
+    __file__,
+    prefix="tpc",
+    grid=Grid.PARTS,
+    parts=N_SLICES,
+    after_all_parts=True,
+    block_size=128,
+    reads=(
+        *(slice_track_count, segment_ends, segment_bin, bin_begins, sorted_segments),
+        *(longer_segment, shorter_segment),
+    ),
+    writes=(best_end,),
+    constants={**LINK_CONSTANTS, "max_gap": 400.0, "max_overlap": 5.0, "max_chi2": 50.0},
+)
+"""max_gap, max_overlap: cm of the way between two ends, and back from an end. max_chi2: of five differences."""

@@ -1,0 +1,119 @@
+// Ends of segments, and how well one continues another on a helix.
+#pragma once
+
+#include "alice/tpc/merging/segment.cuh"
+
+namespace hlt {
+
+/// The end of a segment with its parameters there; `outer`: the way out goes along the track, else against it.
+__device__ tpc_segment_end end_of(const tpc_filter& filter, const tpc_state& t, uint32_t slice, bool outer)
+{
+    const tpc_direction axis = axis_of_slice(slice);
+    const float c = square_root(1.f - t.s * t.s), unit = curvature_of_unit(filter, t.x, t.y, t.z);
+    const float side = slice < tpc_slices_of_side ? 1.f : -1.f, sign = outer ? 1.f : -1.f;
+    const tpc_direction at = turned({t.x, t.y}, axis), along = turned({c, t.s}, axis);
+    return {at.x,
+            at.y,
+            side * t.z,
+            sign * along.x,
+            sign * along.y,
+            sign * unit * t.q,
+            sign * side * t.l,
+            t.yy * c * c,
+            sign * t.sy,
+            t.ss / (c * c),
+            unit * t.qy * c,
+            sign * unit * t.qs / c,
+            unit * unit * t.qq,
+            t.zz,
+            sign * t.lz,
+            t.ll};
+}
+
+/// Angle of a place with x >= 0 and y >= 0, from 0 to pi / 2. Error below 1e-5: C. Hastings, "Approximations for
+/// Digital Computers", Princeton, 1955, sheet 11.
+__device__ float angle_of_quadrant(float x, float y)
+{
+    const bool steep = y > x;
+    const float ratio = steep ? x / y : (x > 0.f ? y / x : 0.f), u = ratio * ratio;
+    const float angle =
+        ratio * (0.9998660f + u * (-0.3302995f + u * (0.1801410f + u * (-0.0851330f + u * 0.0208351f))));
+    return steep ? 1.57079633f - angle : angle;
+}
+
+/// Angle of a place, from -pi to pi.
+__device__ float angle_at(float x, float y)
+{
+    const float angle = angle_of_quadrant(x < 0.f ? -x : x, y < 0.f ? -y : y);
+    const float half = x < 0.f ? 3.14159265f - angle : angle;
+    return y < 0.f ? -half : half;
+}
+
+/// Tolerances beyond the covariance, and limits.
+struct tpc_continuation {
+    float distance, angle, curvature, z, slope;  // of distance, angle, curvature (relative), z, slope
+    float max_gap, max_overlap;                  // cm of the way
+};
+
+constexpr float tpc_no_continuation = 1e30f;
+
+/// chi2 of the five differences between the way out of `a` and the way into `b`; tpc_no_continuation if the way is too
+/// long, or b is not met in its direction.
+__device__ float continuation(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b)
+{
+    const float k = a.curvature, dx = b.x - a.x, dy = b.y - a.y;
+    const float t = dx * a.along_x + dy * a.along_y, w = dy * a.along_x - dx * a.along_y;
+    const float p = k * t, q = 1.f - k * w, m = square_root(p * p + q * q);
+    if (!(m > 0.1f)) return tpc_no_continuation;
+    const float cosine = q / m, sine = p / m;
+    // Direction on the circle at the foot of the perpendicular from b.
+    const float ex = a.along_x * cosine - a.along_y * sine, ey = a.along_y * cosine + a.along_x * sine;
+    if (ex * b.along_x + ey * b.along_y >= 0.f) return tpc_no_continuation;
+    const float size = k < 0.f ? -k : k;
+    float turn = angle_at(q, p), gap;
+    if (size * limits.max_gap > 1e-3f) {
+        gap = turn / k;
+        if (gap < -limits.max_overlap) gap += 6.2831853f / size;
+    } else {
+        gap = t;
+    }
+    if (!(gap >= -limits.max_overlap && gap <= limits.max_gap)) return tpc_no_continuation;
+    const float distance = (2.f * w - k * (t * t + w * w)) / (1.f + m);
+    const float angle = ey * b.along_x - ex * b.along_y;
+    const float bend = a.curvature + b.curvature, slope = a.slope + b.slope;
+    const float z = b.z - a.z - gap * 0.5f * (a.slope - b.slope);
+
+    // Derivatives of a distance on a circle: d'' + k^2 d = change of k.
+    const float by_f = t / m, by_k = q > 0.f ? t * t / (m * (m + q)) : (1.f - cosine) / (k * k);
+    const float f_by_d = -k * sine;
+    const float dd = cosine * cosine * a.dd + by_f * by_f * a.ff + by_k * by_k * a.kk +
+                     2.f * (cosine * by_f * a.df + cosine * by_k * a.dk + by_f * by_k * a.fk);
+    const float ff = f_by_d * f_by_d * a.dd + cosine * cosine * a.ff + by_f * by_f * a.kk +
+                     2.f * (f_by_d * cosine * a.df + f_by_d * by_f * a.dk + cosine * by_f * a.fk);
+    const float zz = a.zz + b.zz + gap * (a.lz + 0.25f * gap * a.ll) + gap * (b.lz + 0.25f * gap * b.ll) +
+                     square(a.slope) * (1.f + square(k * gap)) * limits.distance * limits.distance;
+    return distance * distance / (dd + b.dd + square(limits.distance)) +
+           angle * angle / (ff + b.ff + square(limits.angle)) +
+           bend * bend / (a.kk + b.kk + square(limits.curvature * k)) + z * z / (zz + square(limits.z)) +
+           slope * slope / (a.ll + b.ll + square(limits.slope));
+}
+
+/// The bin of a segment: |slope|, and the axis through the beam and the centre of the circle. All segments of a helix
+/// have the same ones, also those on which the particle flies inwards, whose direction and curvature are opposite.
+__device__ uint32_t bin_of_segment(const tpc_segment_end& end)
+{
+    float x = end.curvature * end.x - end.along_y, y = end.curvature * end.y + end.along_x;
+    if (y < 0.f || (!(y > 0.f) && x < 0.f)) {
+        x = -x;
+        y = -y;
+    }
+    const float sum = (x < 0.f ? -x : x) + y;
+    const float place = sum > 0.f ? (x < 0.f ? 2.f - y / sum : y / sum) : 0.f;
+    const float slope = end.slope < 0.f ? -end.slope : end.slope;
+    const uint32_t direction =
+        min_of(static_cast<uint32_t>(place * (0.5f * tpc_direction_bins)), tpc_direction_bins - 1u);
+    const uint32_t line = slope < 1.6f ? static_cast<uint32_t>(slope * (tpc_slope_bins / 1.6f)) : tpc_slope_bins - 1u;
+    return min_of(line, tpc_slope_bins - 1u) * tpc_direction_bins + direction;
+}
+
+}  // namespace hlt
