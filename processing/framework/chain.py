@@ -37,9 +37,9 @@ class Chain:
     kernel_list: the generated header with the list of kernels; source: the module that declares the sequence.
     types: records, enumerations, sizes and flags that the kernels share with Python.
 
-    Raises DeclarationError if a result is not an output per event of the sequence, the size is no count, a list reads
-    what the sequence does not write, two results share a name, messages cannot carry the name, two flags share a bit or a name, or the readout
-    names a bank type that a node reserves.
+    Raises DeclarationError if a result is not an output per event of the sequence, the size is no count, a list
+    reads what the sequence does not write, two results share a name, messages cannot carry the name, two flags
+    share a bit or a name, or the readout names a bank type that a node reserves.
     """
 
     name: str
