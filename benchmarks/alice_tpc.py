@@ -129,7 +129,7 @@ def _over_sizes(events: dict[int, list[RawBank]]) -> Iterator[Result]:
     medians = [float(np.median([sum(turn.values()) for turn in found])) for found in of_kernels]
     for n, microseconds in zip(counts, medians, strict=True):
         name = "central event" if n == counts[-1] else f"{n:,} clusters"
-        target = MOST_US_PER_CLUSTER if n == counts[-1] else None
+        target = 1.0 if n == counts[-1] else None
         per_cluster = microseconds / n
         yield Result(name, per_cluster, "us/cluster", "target of a cluster", MOST_US_PER_CLUSTER / per_cluster, target)
     for name in of_kernels[-1][0]:

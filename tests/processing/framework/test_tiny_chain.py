@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from hltnode.daemon.cli import app
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.collections import DeclarationError
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep, encode_meps
@@ -175,7 +177,7 @@ def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tm
     file, result_file = tmp_path / "events.mdf", tmp_path / "out.json"
     records = (encode_record(encode_banks(banks), run=5, checksum=False) for banks in events_of(tiny, payloads))
     file.write_bytes(b"".join(records))
-    arguments = ["process", str(file), "--chain", "tiny", "--backend", "cpu", "--threads", "1"]
+    arguments = ["process", str(file), "--chain", "tiny", "--backend", "cpu", "--threads", "1", "--repeat", "3"]
     result = CliRunner().invoke(app, [*arguments, "--json", str(result_file)])
     assert result.exit_code == 0, result.output
     found = json.loads(result_file.read_text())
@@ -186,8 +188,15 @@ def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tm
     for i, name in enumerate(("charge", "side", "byte")):
         assert [event[name] for event in found["per_event"]] == [[hit[i] for hit in event] for event in listed]
     assert found["objects"] == {"hits": sum(hits), "unknown_selections": 0}
+    # The count that measures the size of its events, with all repetitions.
+    assert found["hits_per_second"] == pytest.approx(3 * sum(hits) / found["seconds"])
     assert f"found in them: {sum(hits)} hits" in result.output
     assert {line for event in found["per_event"] for line in event["lines"]} == {"TinyManyHits"}
+
+
+def test_the_size_of_events_must_be_a_count(tiny: ModuleType) -> None:
+    with pytest.raises(DeclarationError, match="chain tiny measures events by tiles, which it does not count"):
+        replace(tiny.TINY, size="tiles")
 
 
 def test_a_file_without_any_source_of_the_chain_is_refused_and_named(tiny: ModuleType, tmp_path: Path) -> None:

@@ -63,6 +63,11 @@ inline __attribute__((always_inline)) float_wide y_units(const float_wide& y)
 
 inline __attribute__((always_inline)) float_wide z_units(const float_wide& z) { return (z - tpc_z_start) / tpc_z_step; }
 
+inline __attribute__((always_inline)) float_wide magnitude(const float_wide& lanes)
+{
+    return (float_wide)((uint_wide)lanes & 0x7FFFFFFFu);
+}
+
 inline __attribute__((always_inline)) uint_wide min_lanes(const uint_wide& a, uint32_t b)
 {
     const uint_wide all = uint_wide{} + b;

@@ -58,7 +58,7 @@ struct window_clusters {
                                  reinterpret_cast<const uint8_t*>(end));
                 const float_wide at_y = y_of(place), at_z = z_of(place);
                 const float_wide dy = at_y - window_y, dz = at_z - window_z;
-                const int_wide outside = (dy > half_y) | (-dy > half_y) | (dz > half_z) | (-dz > half_z);
+                const int_wide outside = (magnitude(dy) > half_y) | (magnitude(dz) > half_z);
                 const uint32_t inside = ~bits_of(outside) & first_bits(last - i);
                 const uint32_t n_inside = static_cast<uint32_t>(__popc(static_cast<int>(inside)));
                 if (n + n_inside > tpc_max_window) return false;

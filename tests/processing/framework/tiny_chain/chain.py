@@ -104,6 +104,7 @@ TINY = TriggerChain(
     readout=TinyReadout(),
     subdetectors=frozenset(Side),
     counts={"hits": hit_count},
+    size="hits",
     types=(selection_types, tiny_types),
     event_words=(event.candidate().number,),
     menu=Menu(types=(ManyHits,), lines=(ManyHits("TinyManyHits"),)),
