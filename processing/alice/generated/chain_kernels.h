@@ -8,6 +8,12 @@
 #include "alice/tpc/clusters/find_slices.cuh"
 #include "alice/tpc/clusters/place_clusters.cuh"
 #include "alice/tpc/clusters/sort_clusters.cuh"
+#include "alice/tpc/schedules/begin_tracklets.cuh"
+#include "alice/tpc/schedules/construct_canonical.cuh"
+#include "alice/tpc/schedules/construct_from_pool.cuh"
+#include "alice/tpc/schedules/end_tracklets.cuh"
+#include "alice/tpc/schedules/extend_tracklets.cuh"
+#include "alice/tpc/schedules/turn_tracklets.cuh"
 #include "alice/tpc/seeds/clean_links.cuh"
 #include "alice/tpc/seeds/find_neighbours.cuh"
 #include "alice/tpc/seeds/find_start_hits.cuh"
@@ -26,6 +32,12 @@
     X(tpc_construct_tracklets) \
     X(tpc_select_tracks) \
     X(tpc_collect_tracks) \
+    X(tpc_construct_canonical) \
+    X(tpc_construct_from_pool) \
+    X(tpc_begin_tracklets) \
+    X(tpc_extend_tracklets) \
+    X(tpc_turn_tracklets) \
+    X(tpc_end_tracklets) \
     X(list_offsets) \
     X(copy_list)
 
