@@ -6,12 +6,16 @@ instruction becomes several or no machine instructions (a division about ten, a 
 disassembler counts them if it is installed. The report also gives the bytes that each kernel must read and write, and
 the event rate that the memory of a GPU allows. The dense event has the clusters of all seven; for a sequence with a
 global event cut it is the largest of the seven. An estimate of events per second follows (estimate.py).
+
+`python -m benchmarks device_code --chain alice_tpc` compares the schedules of the tracklet constructor of ALICE's TPC
+(tpc_device_code.py).
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from rich.console import Console
@@ -22,15 +26,17 @@ from benchmarks.lhcb import CHAIN, REAL_FILES, geometry_folder, real_file
 from benchmarks.machine_code import disassembler, machine_instructions
 from hltnode.daemon.commands.result_files import ResultParser
 from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
-from hltnode.processing.framework.declaration import Algorithm
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.selection.trigger_chain import TriggerChain
+from tests.processing.chains.reference import Reference
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.velo.dense_events import overlaid
 from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.chain import KernelCost, PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of, module_of
+from tests.ptx.machine import NO_BLOCK
 from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
@@ -42,37 +48,45 @@ COUNTED_FOR = "90"
 
 
 class DeviceCode:
-    """The kernels, compiled for GPUs."""
+    """The kernels of a sequence of a chain, compiled for GPUs."""
 
-    def __init__(self, sequence: str = "velo") -> None:
-        self._sequence = sequence
+    def __init__(self, sequence: str = "velo", chain: TriggerChain = CHAIN) -> None:
+        self._algorithms = chain.sequences[sequence].algorithms
         nvrtc = nvrtc_of(CUDA_VERSION)
         nvdisasm = disassembler()
         self._machine_instructions: Mapping[str, int] = {}
         """Machine instructions of each kernel; empty without a disassembler."""
         if nvdisasm is not None:
-            cubin = compile_kernels(nvrtc, CHAIN.kernels, int(COUNTED_FOR))
+            cubin = compile_kernels(nvrtc, chain.kernels, int(COUNTED_FOR))
             self._machine_instructions = machine_instructions(nvdisasm, cubin)
-        self._module = module_of(COUNTED_FOR)
+        self._module = module_of(COUNTED_FOR, chain.kernels)
         self.resources: Mapping[str, Mapping[str, Resources]] = {
-            architecture: resources(nvrtc, architecture, CHAIN.kernels) for architecture in MULTIPROCESSORS
+            architecture: resources(nvrtc, architecture, chain.kernels) for architecture in MULTIPROCESSORS
         }
 
-    def costs(self, mep: EncodedMep, geometry: VeloGeometry | Path) -> dict[str, KernelCost]:
-        """Means over the events of a MEP. Raises RuntimeError if results differ from those of the CPU."""
+    def of_sequence(self, algorithms: AlgorithmSequence) -> Self:
+        """The same compiled kernels, for another sequence of the chain."""
+        other = copy(self)
+        other._algorithms = algorithms
+        return other
+
+    def launched(self, reference: Reference, traced_block: int = NO_BLOCK) -> PtxLauncher:
+        """The launches of a batch. Raises RuntimeError if results differ from those of the CPU."""
         machine = machine_of(self._module)
-        launcher = PtxLauncher(machine)
-        if wrong := reference_of(mep, geometry, self._sequence).differences(
-            launcher, machine.allocate, sizes_apart=True
-        ):
+        launcher = PtxLauncher(machine, traced_block=traced_block)
+        if wrong := reference.differences(launcher, machine.allocate, sizes_apart=True):
             raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")
-        return launcher.costs(mep.n_events)
+        return launcher
+
+    def costs(self, reference: Reference) -> dict[str, KernelCost]:
+        """Means over the events of a batch. Raises RuntimeError if results differ from those of the CPU."""
+        return self.launched(reference).costs(reference.n_events)
 
     def describe(self, algorithm: Algorithm, cost: KernelCost, dense: KernelCost) -> dict[str, Any]:
         """One kernel, as in the JSON file; values that depend on the architecture are for sm_90."""
         targets = {}
         for architecture, multiprocessor in MULTIPROCESSORS.items():
-            used = self.resources[architecture][algorithm.name]
+            used = self.resources[architecture][algorithm.kernel]
             targets[f"sm_{architecture}"] = {
                 "registers": used.registers,
                 "spills": used.spill_stores + used.spill_loads,
@@ -81,10 +95,10 @@ class DeviceCode:
                 "occupancy": round(multiprocessor.occupancy(used, algorithm.block_size), 3),
                 "blocks_of_64_threads": multiprocessor.blocks_of(used, 64),
             }
-        machine = self._machine_instructions.get(algorithm.name)
+        machine = self._machine_instructions.get(algorithm.kernel)
         return {
             "warp_instructions": round(cost.warp_instructions, 1),
-            "machine_per_ptx": machine and round(machine / len(self._module.kernels[algorithm.name].statements), 3),
+            "machine_per_ptx": machine and round(machine / len(self._module.kernels[algorithm.kernel].statements), 3),
             "global_instructions": round(cost.global_instructions, 1),
             "barriers": round(cost.barriers, 1),
             "sectors": round(cost.sectors, 1),
@@ -108,7 +122,7 @@ class DeviceCode:
         """Kernels and their total. `costs`: means per event of `mep`, `dense`: of one dense event."""
         kernels = {
             algorithm.name: self.describe(algorithm, costs[algorithm.name], dense[algorithm.name])
-            for algorithm in CHAIN.sequences[self._sequence].algorithms
+            for algorithm in self._algorithms
         }
         path, dense_path = (sum(cost.path for cost in of.values()) for of in (costs, dense))
         report = {
@@ -207,7 +221,7 @@ def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
             overlaid(events) if sequence == "velo" else max(events, key=lambda it: sum(len(b.payload) for b in it))
         )
         mep, one = (encode_mep(chain, batch, encoding=encoding) for batch in (events, [largest]))
-        mean, dense = (device_code.costs(some, geometry) for some in (mep, one))
+        mean, dense = (device_code.costs(reference_of(some, geometry, sequence)) for some in (mep, one))
         reports[encoding] = device_code.report(mep, mean, dense)
     return reports
 

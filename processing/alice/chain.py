@@ -28,6 +28,9 @@ from hltnode.processing.alice.tpc.merging.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.keep_places import keep_places
 from hltnode.processing.alice.tpc.merging.link_segments import link_segments
 from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
+from hltnode.processing.alice.tpc.schedules.construct_canonical import construct_canonical
+from hltnode.processing.alice.tpc.schedules.construct_from_pool import construct_from_pool
+from hltnode.processing.alice.tpc.schedules.row_blocks import ROW_BLOCK_ALGORITHMS
 from hltnode.processing.alice.tpc.seeds.clean_links import clean_links
 from hltnode.processing.alice.tpc.seeds.find_neighbours import find_neighbours
 from hltnode.processing.alice.tpc.seeds.find_start_hits import find_start_hits
@@ -35,7 +38,7 @@ from hltnode.processing.alice.tpc.tracks.collect_tracks import collect_tracks
 from hltnode.processing.alice.tpc.tracks.construct_tracklets import construct_tracklets
 from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.selection.lines.line import selection_types
@@ -50,13 +53,14 @@ def _largest_event(_: BatchLimits) -> int:
     return LARGEST_EVENT
 
 
-SEQUENCES = {
-    "slice_tracks": Sequence(
+def _with_constructor(*constructor: Algorithm) -> Sequence:
+    """Tracks of slices, and merged tracks of the whole TPC. Every constructor gives the same result."""
+    return Sequence(
         algorithms=AlgorithmSequence(
             (
                 *(fragment_offsets, find_slices, place_clusters, sort_clusters),
                 *(find_neighbours, clean_links, find_start_hits),
-                *(construct_tracklets, select_tracks, keep_places, collect_tracks),
+                *(*constructor, select_tracks, keep_places, collect_tracks),
                 *(describe_segments, sort_segments, find_clones, link_segments, join_segments, fit_merged_tracks),
             )
         ),
@@ -69,7 +73,14 @@ SEQUENCES = {
         },
         size="clusters",
         lists=(TRACKS, TRACK_CLUSTERS, MERGED_TRACKS, MERGED_SEGMENTS),
-    ),
+    )
+
+
+SEQUENCES = {
+    "slice_tracks": _with_constructor(construct_tracklets),
+    "slice_tracks_canonical": _with_constructor(construct_canonical),
+    "slice_tracks_pool": _with_constructor(construct_from_pool),
+    "slice_tracks_row_blocks": _with_constructor(*ROW_BLOCK_ALGORITHMS),
 }
 
 CHAIN = TriggerChain.offering(

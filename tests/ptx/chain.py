@@ -12,7 +12,7 @@ from hltnode.processing.framework.codegen import parameter_columns
 from hltnode.processing.framework.collections import Role
 from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
 from tests.processing.framework.kernel_runner import n_blocks
-from tests.ptx.machine import Conflict, LaunchRecord, Machine
+from tests.ptx.machine import NO_BLOCK, Conflict, LaunchRecord, Machine
 
 _BY_EVENT = (Grid.EVENTS, Grid.PARTS, Grid.FRAGMENTS)
 """Grids whose number of blocks rises with the events."""
@@ -63,11 +63,13 @@ class Launched:
 class PtxLauncher:
     """Launches algorithms one after the other (kernel_runner.Launch) and records what they do.
 
-    block_size: for all kernels; None: the block size of each algorithm.
+    block_size: for all kernels; None: the block size of each algorithm. traced_block: the block whose trace each record
+    has.
     """
 
     machine: Machine
     block_size: int | None = None
+    traced_block: int = NO_BLOCK
     launched: list[Launched] = field(default_factory=list)
 
     def __call__(
@@ -79,6 +81,7 @@ class PtxLauncher:
             parameters.tobytes()[:nbytes],
             n_blocks(algorithm, header),
             self.block_size or sizes.block_size,
+            traced_block=self.traced_block,
         )
         columns = parameter_columns(algorithm)
         pointers = parameters[: 8 * len(columns)].view(np.uint64).tolist()

@@ -45,6 +45,10 @@ CONFLICT = np.dtype(
 KINDS = ("read", "write", "atomic access")
 SPACE_NAMES = ("generic", "global", "shared", "local", "parameter")
 
+NO_BLOCK = (1 << 64) - 1
+TRACED_BARRIER = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""In a trace (LaunchRecord)."""
+
 MAX_INSTRUCTIONS = 1 << 30
 """Limit of instructions of all warps of a block; beyond it the block counts as endless."""
 
@@ -68,7 +72,10 @@ class LaunchRecord:
 
     By instruction: executions by a warp, lanes, sectors of 32 bytes of global memory and used bytes of them, bytes of
     local memory. By block: instructions of its warps, barriers, and its path: the sum, over the intervals between
-    barriers, of the instructions of the warp that executes most."""
+    barriers, of the instructions of the warp that executes most.
+
+    trace: u64, of one block: each executed instruction in order, the number of the warp above 32 bits of lanes;
+    TRACED_BARRIER where the block passes a barrier."""
 
     program: Program
     threads: int
@@ -77,6 +84,7 @@ class LaunchRecord:
     block_barriers: NDArray[np.uint64]
     block_paths: NDArray[np.uint64]
     conflicts: tuple[Conflict, ...]
+    trace: NDArray[np.uint64]
 
 
 class _Launch(ctypes.Structure):
@@ -105,6 +113,7 @@ class _Launch(ctypes.Structure):
         ("block_instructions", ctypes.c_void_p),
         ("block_barriers", ctypes.c_void_p),
         ("block_paths", ctypes.c_void_p),
+        ("traced_block", ctypes.c_uint64),
     ]
 
 
@@ -125,6 +134,8 @@ def _library() -> ctypes.CDLL:
     loaded.ptx_fault.restype = ctypes.c_char_p
     loaded.ptx_conflicts.restype = ctypes.c_uint64
     loaded.ptx_conflict.restype = ctypes.c_void_p
+    loaded.ptx_trace_size.restype = ctypes.c_uint64
+    loaded.ptx_trace.restype = ctypes.c_void_p
     return loaded
 
 
@@ -221,8 +232,10 @@ class Machine:
         values[: len(variable.values)] = np.array(variable.values, dtype=np.int64).astype(values.dtype)
         return memory.ctypes.data
 
-    def launch(self, name: str, arguments: bytes, blocks: int, threads: int) -> LaunchRecord:
-        """Run a kernel. `arguments`: its parameters in their memory layout.
+    def launch(
+        self, name: str, arguments: bytes, blocks: int, threads: int, *, traced_block: int = NO_BLOCK
+    ) -> LaunchRecord:
+        """Run a kernel. `arguments`: its parameters in their memory layout. `traced_block`: its trace is kept.
 
         Raises KernelError, KeyError if there is no such kernel, ValueError for arguments of another size.
         """
@@ -256,11 +269,19 @@ class Machine:
             block_instructions=block_instructions.ctypes.data,
             block_barriers=block_barriers.ctypes.data,
             block_paths=block_paths.ctypes.data,
+            traced_block=traced_block,
         )
         if self._library.ptx_launch(self._handle, ctypes.byref(launch)) != 0:
             raise KernelError(self._fault(program))
         conflicts = tuple(self._conflicts(program))
-        return LaunchRecord(program, threads, counts, block_instructions, block_barriers, block_paths, conflicts)
+        return LaunchRecord(
+            program, threads, counts, block_instructions, block_barriers, block_paths, conflicts, self._trace()
+        )
+
+    def _trace(self) -> NDArray[np.uint64]:
+        n = self._library.ptx_trace_size(self._handle)
+        content = ctypes.string_at(self._library.ptx_trace(self._handle), 8 * n) if n else b""
+        return np.frombuffer(content, np.uint64)
 
     def _fault(self, program: Program) -> str:
         message = self._library.ptx_fault(self._handle).decode()

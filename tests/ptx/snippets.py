@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.ptx.kernels import machine_of
-from tests.ptx.machine import LaunchRecord
+from tests.ptx.machine import NO_BLOCK, LaunchRecord
 from tests.ptx.parser import parse
 
 _FRAME = """
@@ -75,6 +75,7 @@ def run(
     threads: int = 1,
     blocks: int = 1,
     backward: bool = False,
+    traced_block: int = NO_BLOCK,
 ) -> Outcome:
     """Run a kernel with this body. %given points to `given` (u64), %tid and %thread are the thread's numbers in its
     block and in the launch; the registers %p, %h (16 bits), %r, %f (32) and %d (64) are free."""
@@ -85,6 +86,6 @@ def run(
     source[:] = content.view(np.uint8)
     result = machine.allocate(8 * threads * blocks)
     arguments = np.array([source.ctypes.data, result.ctypes.data], dtype=np.uint64).tobytes()
-    record = machine.launch("snippet", arguments, blocks, threads)
+    record = machine.launch("snippet", arguments, blocks, threads, traced_block=traced_block)
     touched = (machine.touched(memory.ctypes.data) for memory in (source, result))
     return Outcome(result.view(np.uint64), record, *touched)

@@ -9,7 +9,7 @@ from hltnode.processing.framework.backends.cuda_kernels import COMPILE_OPTIONS, 
 from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.ptx.kernels import CUDA_VERSION, machine_of
-from tests.ptx.machine import KernelError
+from tests.ptx.machine import TRACED_BARRIER, KernelError
 from tests.ptx.nvrtc import ptx_of_source
 from tests.ptx.parser import parse
 from tests.ptx.snippets import run
@@ -279,3 +279,16 @@ def test_block_scans_sum_what_the_threads_before_have_at_every_block_size(thread
         for of_thread in (values + turn, (values % 3 == turn).astype(np.uint32)):
             columns += [of_thread.cumsum() - of_thread, np.full(threads, of_thread.sum())]
     assert made.view(np.uint32).reshape(threads, 8).tolist() == np.stack(columns, axis=1).tolist()
+
+
+def test_the_trace_of_a_block_has_each_instruction_with_its_lanes() -> None:
+    body = "bar.sync 0; setp.lt.u32 %p0, %tid, 34; @%p0 mov.u32 %r0, 1;"
+    record = run(body, threads=40, blocks=2, traced_block=1).record
+    (barrier,) = np.flatnonzero(record.trace == TRACED_BARRIER)
+    assert len(record.trace) == int(record.block_instructions[1]) + 1
+    after = record.trace[barrier + 1 :]
+    lanes = {int(warp): (after[after >> 32 == warp] & 0xFFFFFFFF).tolist() for warp in (0, 1)}
+    assert lanes[0] == [0xFFFFFFFF] * 3
+    # The second warp has eight lanes, of which two execute the guarded instruction.
+    assert lanes[1] == [0xFF, 0b11, 0xFF]
+    assert len(run(body, threads=40).record.trace) == 0

@@ -15,6 +15,12 @@
 #include "alice/tpc/merging/keep_places.cuh"
 #include "alice/tpc/merging/link_segments.cuh"
 #include "alice/tpc/merging/sort_segments.cuh"
+#include "alice/tpc/schedules/begin_tracklets.cuh"
+#include "alice/tpc/schedules/construct_canonical.cuh"
+#include "alice/tpc/schedules/construct_from_pool.cuh"
+#include "alice/tpc/schedules/end_tracklets.cuh"
+#include "alice/tpc/schedules/extend_tracklets.cuh"
+#include "alice/tpc/schedules/turn_tracklets.cuh"
 #include "alice/tpc/seeds/clean_links.cuh"
 #include "alice/tpc/seeds/find_neighbours.cuh"
 #include "alice/tpc/seeds/find_start_hits.cuh"
@@ -40,6 +46,12 @@
     X(tpc_link_segments) \
     X(tpc_join_segments) \
     X(tpc_fit_merged_tracks) \
+    X(tpc_construct_canonical) \
+    X(tpc_construct_from_pool) \
+    X(tpc_begin_tracklets) \
+    X(tpc_extend_tracklets) \
+    X(tpc_turn_tracklets) \
+    X(tpc_end_tracklets) \
     X(list_offsets) \
     X(copy_list)
 

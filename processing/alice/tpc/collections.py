@@ -48,6 +48,12 @@ SPARE_PAIRS = 8
 """Pairs of clusters beyond its own for which a slice has places in tracks."""
 CLUSTERS_PER_TRACK = 16
 """A slice has one place for a track for this number of clusters, and one more."""
+CLUSTERS_PER_PARKED = 16
+"""A slice has one place for a parked tracklet for this number of clusters, and one more. Simulated events have one seed
+for 20 to 40 clusters."""
+ROW_BLOCK = 40
+"""Rows of one launch of the constructor by blocks of rows: the best number in the thesis, section 6.2.2.5."""
+ROW_BLOCKS = -(-N_ROWS // ROW_BLOCK)
 
 SLICE_INPUT = Record(
     "tpc_slice_input",
@@ -108,6 +114,8 @@ tpc_types = SharedTypes(
         "tpc_max_read": MAX_READ,
         "tpc_numbers_after_rows": NUMBERS_AFTER_ROWS,
         "tpc_clusters_per_track": CLUSTERS_PER_TRACK,
+        "tpc_row_block": ROW_BLOCK,
+        "tpc_row_blocks": ROW_BLOCKS,
     },
 )
 
@@ -183,6 +191,23 @@ start_hit = start_hits.column("cluster", U32)
 """Row in the upper 16 bits, number in the row in the lower ones."""
 owned_clusters = start_hits.column("owned", U32)
 """Clusters whose longest tracklet is that of the start hit."""
+
+parked = Collection(
+    "tpc_parked",
+    capacity=lambda limits: _clusters(limits) // CLUSTERS_PER_PARKED + _slices(limits),
+    placement=Placement(offsets=slice_first, divisor=CLUSTERS_PER_PARKED, per_event=1),
+    parts=N_SLICES,
+    max_per_part=MAX_SLICE_CLUSTERS // CLUSTERS_PER_PARKED + 2,
+)
+"""Tracklets between two launches of the constructor by blocks of rows: those of the first start hits of a slice."""
+parked_at = parked.column("at", U16)
+"""Row of the next step in the lower 8 bits, tracklet_stage in the upper ones (tracklet.cuh)."""
+parked_state = parked.column("state", F32, width=16)
+"""tpc_state (track_model.cuh)."""
+parked_steps = parked.column("steps", U16, width=8)
+"""Other numbers of tracklet_progress (tracklet.cuh)."""
+parked_rows = parked.column("rows", U16, width=N_ROWS)
+"""[row][tracklet] of each slice: number of the cluster."""
 
 slice_tracks = Collection(
     "tpc_slice_tracks",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -23,12 +23,12 @@ def reference() -> Reference:
 
 
 @cache
-def short_tracks() -> Reference:
+def short_tracks(sequence: str | None = None) -> Reference:
     """Two tracks in a few rows of one slice, in one event."""
     rng = np.random.default_rng(5)
     clusters = toy_slice(rng, 2, 6).clusters
     mep = mep_of([event_of({21: clusters[clusters["row"] < 16]})])
-    return run_reference(CHAIN, mep, CHAIN.load_geometry(None), None, COLUMNS)
+    return run_reference(CHAIN, mep, CHAIN.load_geometry(None), sequence, COLUMNS)
 
 
 def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
@@ -43,8 +43,22 @@ CHAIN_UNDER_TEST = ChainUnderTest(
         "tracks-by-ptx": ComparedBatch(
             reference=short_tracks, finds=("tpc_tracks.count",), ptx=((32, False), (64, True))
         ),
+        **{
+            # tests/processing/alice/tpc/test_schedules.py has more block sizes, with larger events.
+            sequence: ComparedBatch(
+                reference=partial(short_tracks, sequence),
+                finds=("tpc_tracks.count",),
+                emulated=(32,),
+                ptx=((32, backward),),
+            )
+            for sequence, backward in (
+                ("slice_tracks_canonical", True),
+                ("slice_tracks_pool", False),
+                ("slice_tracks_row_blocks", True),
+            )
+        },
     },
-    shared_batches=("tracks-by-ptx",),
+    shared_batches=("tracks-by-ptx", "slice_tracks_row_blocks"),
     meps=meps,
     damage=DAMAGE,
     fuzzed=(FUZZED_CLUSTERS,),

@@ -38,7 +38,11 @@ struct Launch {
     uint64_t* block_instructions;
     uint64_t* block_barriers;
     uint64_t* block_paths;  // between two barriers the warp that executes most counts
+    uint64_t traced_block;  // no block if there is none of this number
 };
+
+/// A word of the trace: a barrier of the block, or the number of a warp above the lanes that execute an instruction.
+constexpr uint64_t traced_barrier = ~uint64_t{0};
 
 enum class Flow : uint8_t { handler, load, store, atomic, branch, exit, block_barrier, warp_barrier };
 
@@ -77,11 +81,13 @@ class Machine {
     int32_t fault_pc = -1;
     uint32_t fault_block = 0, fault_warp = 0;
     std::vector<Conflict> found;
+    std::vector<uint64_t> trace;
 
     bool run(const Launch& launch)
     {
         launch_ = &launch;
         fault_pc = -1;
+        trace.clear();
         memory.prepare({launch.shared_variables, launch.shared_variables + launch.n_shared_variables},
                        launch.shared_bytes, {launch.local_variables, launch.local_variables + launch.n_local_variables},
                        launch.parameters, launch.parameter_bytes);
@@ -167,6 +173,7 @@ class Machine {
         }
         memory.conflicts.pass_barrier();
         ++launch_->block_barriers[block_];
+        if (block_ == launch_->traced_block) trace.push_back(traced_barrier);
         return true;
     }
 
@@ -184,6 +191,7 @@ class Machine {
             Counts& counts = launch_->counts[path.pc];
             ++counts.executions;
             counts.lanes += static_cast<uint64_t>(__builtin_popcount(mask));
+            if (block_ == launch_->traced_block) trace.push_back(uint64_t{warp.index} << 32 | mask);
             if (++executed_ > launch_->max_instructions) throw Fault("the block does not end");
             const Operation& operation = operations()[instruction.operation];
             if (operation.flow == Flow::branch) {
@@ -397,6 +405,8 @@ int32_t ptx_fault_pc(ptx::Machine* machine) { return machine->fault_pc; }
 uint32_t ptx_fault_block(ptx::Machine* machine) { return machine->fault_block; }
 uint32_t ptx_fault_warp(ptx::Machine* machine) { return machine->fault_warp; }
 uint64_t ptx_conflicts(ptx::Machine* machine) { return machine->found.size(); }
+uint64_t ptx_trace_size(ptx::Machine* machine) { return machine->trace.size(); }
+const uint64_t* ptx_trace(ptx::Machine* machine) { return machine->trace.data(); }
 const ptx::Conflict* ptx_conflict(ptx::Machine* machine) { return machine->found.data(); }
 
 }  // extern "C"

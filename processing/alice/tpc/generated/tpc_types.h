@@ -24,6 +24,8 @@ constexpr uint32_t tpc_max_window = 64;
 constexpr uint32_t tpc_max_read = 256;
 constexpr uint32_t tpc_numbers_after_rows = 4;
 constexpr uint32_t tpc_clusters_per_track = 16;
+constexpr uint32_t tpc_row_block = 40;
+constexpr uint32_t tpc_row_blocks = 4;
 
 struct tpc_slice_input {
     uint32_t first_row;  // the first of its MFPs in the batch
