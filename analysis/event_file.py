@@ -18,13 +18,14 @@ from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.reports.lumi_schema import lumi_schema
 from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
-from hltnode.protocol.raw_data.bank_types import LIST_TYPES, BankType
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES, TIME_WINDOW, BankType
 from hltnode.protocol.raw_data.list_banks import decode_lists
 from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, lumi_key
 from hltnode.protocol.raw_data.odin import Odin, decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject, decode_sel_reports
+from hltnode.protocol.raw_data.time_windows import TimeWindow, decode_window
 
 _CLASS_NAMES = {int(class_id): class_id.name.lower() for class_id in ClassId}
 
@@ -74,6 +75,9 @@ class Event:
 
     def __repr__(self) -> str:
         odin = self.odin
+        if odin is None and (window := self.window) is not None:
+            times = f"{window.start_ns} to {window.end_ns} ns"
+            return f"<run {window.run}, slice {window.slice}, window {window.number}: {times}, {len(window.hits)} hits>"
         name = "event without ODIN" if odin is None else f"run {odin.run}, event {odin.event_id}"
         return f"<{name}: {len(self.raw_banks)} banks>"
 
@@ -82,9 +86,19 @@ class Event:
         """The content of the ODIN bank; None without one. Raises ProtocolError for a damaged one."""
         return next((decode_odin(bank) for bank in self.raw_banks if bank.type == BankType.ODIN), None)
 
+    @cached_property
+    def window(self) -> TimeWindow | None:
+        """The window of time of a record of a streaming chain, with its hits; None for an event.
+
+        Raises ProtocolError for a damaged one.
+        """
+        return decode_window(self.raw_banks)
+
     @property
     def run(self) -> int | None:
         """Run number."""
+        if self.odin is None and self.window is not None:
+            return self.window.run
         return None if self.odin is None else self.odin.run
 
     @property
@@ -253,7 +267,7 @@ class EventFile(Sequence[Event]):
     @cached_property
     def bank_names(self) -> frozenset[str]:
         """Names of the bank types of the chain, and of those that a node writes."""
-        of_node = (bank_type_name(self.readout, number) for number in (*BankType, *LIST_TYPES))
+        of_node = (bank_type_name(self.readout, number) for number in (*BankType, *LIST_TYPES, TIME_WINDOW))
         return frozenset((*self.readout.bank_types.values(), *of_node))
 
     @cached_property

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hltnode.protocol.raw_data.bank_types import LIST_TYPES, BankType
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES, TIME_WINDOW, BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 ENTRY_POINTS = "hltnode.readouts"
@@ -17,6 +17,7 @@ AUTO = "auto"
 _RESERVED_NAMES = {
     **{int(bank_type): bank_type.name for bank_type in BankType},
     **{number: f"OUTPUT_LIST_{i}" for i, number in enumerate(LIST_TYPES)},
+    TIME_WINDOW: "TIME_WINDOW",
 }
 
 

@@ -81,22 +81,10 @@ def decode_window(banks: Sequence[RawBank]) -> TimeWindow | None:
         return None
     if len(found) > 1:
         raise ReportError(RejectReason.MALFORMED, f"time window: {len(found)} banks describe the record")
-    [bank] = found
-    if bank.version != WINDOW_VERSION:
-        raise ReportError(RejectReason.BAD_VERSION, f"time window: version {bank.version}, {WINDOW_VERSION} expected")
-    raw = memoryview(bank.payload)
-    if len(raw) < _HEADER.size:
-        raise ReportError(RejectReason.TRUNCATED, f"time window: a bank of {len(raw)} bytes")
-    run, number, slice_, start, end, slice_start, slice_end, first, *words = _HEADER.unpack_from(raw)
+    run, number, slice_, start, end, slice_start, slice_end, first, *words = _checked(found[0])
     lines, n, status, flags, length, size, at, kind, numerator, denominator, n_sub_slices = words
-    if len(raw) != _HEADER.size + 4 * n_sub_slices:
-        raise ReportError(RejectReason.BAD_SIZE, f"time window: {len(raw)} bytes for {n_sub_slices} sub-slices")
     n_bytes, order = kind & 0xFF, ">" if kind & 0x100 else "<"
-    if n_bytes not in (2, 4) or kind > 0x1FF or at + n_bytes > size or not numerator or not denominator or not length:
-        raise ReportError(RejectReason.MALFORMED, f"time window: a time at byte {at} of hits of {size} bytes")
-    if not start < end or abs(first) > _MAX_TIME - length * n_sub_slices:
-        raise ReportError(RejectReason.MALFORMED, f"time window: from {start} to {end} ns")
-    n_banks = np.frombuffer(raw, "<u4", offset=_HEADER.size)
+    n_banks = np.frombuffer(found[0].payload, "<u4", offset=_HEADER.size)
     data = [each for each in banks if each.type not in TYPES_OF_TRIGGER]
     if int(n_banks.sum(dtype=np.uint64)) != len(data) or any(len(each.payload) % size for each in data):
         raise ReportError(RejectReason.MALFORMED, f"time window: {len(data)} banks are not the ones that it describes")
@@ -120,6 +108,32 @@ def decode_window(banks: Sequence[RawBank]) -> TimeWindow | None:
         times=np.repeat(starts, counts) + (ticks * np.uint64(numerator) // np.uint64(denominator)).astype(np.int64),
         hits=hits,
     )
+
+
+def window_extent(bank: RawBank) -> tuple[int, int, int, WindowStatus]:
+    """Run, start and end in ns, and status of a window from the bank that describes it. Raises ReportError."""
+    run, _, _, start, end, _, _, _, _, _, status, *_ = _checked(bank)
+    return run, start, end, WindowStatus(status)
+
+
+def _checked(bank: RawBank) -> tuple[int, ...]:
+    """The numbers of the bank before its table. Raises ReportError."""
+    if bank.version != WINDOW_VERSION:
+        raise ReportError(RejectReason.BAD_VERSION, f"time window: version {bank.version}, {WINDOW_VERSION} expected")
+    raw = memoryview(bank.payload)
+    if len(raw) < _HEADER.size:
+        raise ReportError(RejectReason.TRUNCATED, f"time window: a bank of {len(raw)} bytes")
+    fields = _HEADER.unpack_from(raw)
+    start, end, first = fields[3], fields[4], fields[7]
+    length, size, at, kind, numerator, denominator, n_sub_slices = fields[12:]
+    if len(raw) != _HEADER.size + 4 * n_sub_slices:
+        raise ReportError(RejectReason.BAD_SIZE, f"time window: {len(raw)} bytes for {n_sub_slices} sub-slices")
+    n_bytes = kind & 0xFF
+    if n_bytes not in (2, 4) or kind > 0x1FF or at + n_bytes > size or not numerator or not denominator or not length:
+        raise ReportError(RejectReason.MALFORMED, f"time window: a time at byte {at} of hits of {size} bytes")
+    if not start < end or abs(first) > _MAX_TIME - length * n_sub_slices:
+        raise ReportError(RejectReason.MALFORMED, f"time window: from {start} to {end} ns")
+    return fields
 
 
 def join_windows(windows: Iterable[TimeWindow]) -> list[TimeWindow]:

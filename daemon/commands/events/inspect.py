@@ -30,9 +30,10 @@ from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol._native import count_banks
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.bank_types import TIME_WINDOW, BankType
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.time_windows import WindowStatus, window_extent
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,6 +52,12 @@ class Extent:
     runs: set[int] = field(default_factory=set)
     numbers: set[int] = field(default_factory=set)
     """The smallest and the largest event number."""
+    windows: int = 0
+    """Records of windows of time."""
+    kept_ns: int = 0
+    cut_off: int = 0
+    times: set[int] = field(default_factory=set)
+    """The first start and the last end of windows in ns."""
 
     def add(self, banks: Sequence[RawBank]) -> None:
         self.events += 1
@@ -59,6 +66,13 @@ class Extent:
                 odin = decode_odin(bank)
                 self.runs.add(odin.run)
                 self.numbers = {min({odin.event_id, *self.numbers}), max({odin.event_id, *self.numbers})}
+            elif bank.type == TIME_WINDOW:
+                run, start, end, status = window_extent(bank)
+                self.runs.add(run)
+                self.windows += 1
+                self.kept_ns += end - start
+                self.cut_off += bool(status & WindowStatus.CUT_OFF)
+                self.times = {min({start, *self.times}), max({end, *self.times})}
 
     def include(self, other: "Extent") -> None:
         """Add the events of a file."""
@@ -67,15 +81,29 @@ class Extent:
         self.runs |= other.runs
         if numbers := self.numbers | other.numbers:
             self.numbers = {min(numbers), max(numbers)}
+        self.windows += other.windows
+        self.kept_ns += other.kept_ns
+        self.cut_off += other.cut_off
+        if times := self.times | other.times:
+            self.times = {min(times), max(times)}
 
     def result(self) -> dict[str, Any]:
-        return {
+        found: dict[str, Any] = {
             "bytes": self.nbytes,
             "events": self.events,
             "runs": sorted(self.runs),
             "first_event": min(self.numbers, default=None),
             "last_event": max(self.numbers, default=None),
         }
+        if self.windows:
+            found["windows"] = {
+                "records": self.windows,
+                "kept_ns": self.kept_ns,
+                "start_ns": min(self.times),
+                "end_ns": max(self.times),
+                "cut_off": self.cut_off,
+            }
+        return found
 
 
 @dataclass(slots=True)
@@ -291,7 +319,7 @@ def _inspect_files(
     read: list[Path] = []
     reports = ReportSummary(documents, lambda tck: _document_beside(read[-1], tck), _built_in_documents(chain))
     summary = FileSummary(readout, reports)
-    read_types = [BankType.ODIN, *reports.types]
+    read_types = [BankType.ODIN, TIME_WINDOW, *reports.types]
     damage = DamageLog()
     for file in files:
         read.append(file)
@@ -318,6 +346,11 @@ def _inspect_files(
         f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "
         f"{'no event numbers' if result['first_event'] is None else numbers}"
     )
+    if windows := result.get("windows"):
+        page.print(
+            f"{windows['records']} windows of {windows['kept_ns']} ns in all, from {windows['start_ns']} to "
+            f"{windows['end_ns']} ns of the run; cut off: {windows['cut_off']}"
+        )
     table = Table("type", "bank", "version", "banks / event", "bytes / event", title=_title(files))
     for bank in result["banks"]:
         table.add_row(
