@@ -1,0 +1,60 @@
+"""The chain `km3net`: triggers of an underwater neutrino telescope on a stream of hits."""
+
+from pathlib import Path
+
+from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.streaming import HitLayout, Streaming
+from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND, SUB_SLICE_NS
+from hltnode.processing.km3net.geometry.detector import table_bytes
+from hltnode.processing.km3net.geometry.pmt_table import pmt_table, pmt_types
+from hltnode.processing.km3net.hits.collections import candidate_count, km3net_types, own_hit_count, window_count
+from hltnode.processing.km3net.hits.flags import km3net_flag_types
+from hltnode.processing.km3net.hits.sort_hits import sort_hits
+from hltnode.processing.km3net.lines.histograms import KM3NET_HISTOGRAMS
+from hltnode.processing.km3net.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
+from hltnode.processing.km3net.lines.menu import KM3NET_MENU
+from hltnode.processing.km3net.readout import TELESCOPE_READOUT
+from hltnode.processing.km3net.triggers.find_candidates import find_candidates
+from hltnode.processing.km3net.triggers.lists import CANDIDATES, WINDOWS
+from hltnode.processing.selection.lines.line import selection_types
+from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
+from hltnode.protocol.km3net.hit_banks import HIT, KM3NET_SUBDETECTOR, TIME_OFFSET
+
+SEQUENCES = {
+    "muon_windows": Sequence(
+        algorithms=AlgorithmSequence((fragment_offsets, sort_hits, find_candidates)),
+        subdetectors=frozenset({KM3NET_SUBDETECTOR}),
+        counts={"km3net_hits": own_hit_count, "candidates_found": candidate_count, "windows": window_count},
+        lists=(CANDIDATES, WINDOWS),
+    ),
+}
+
+STREAMING = Streaming(
+    sub_slice_ns=SUB_SLICE_NS,
+    margin_before=MARGIN_BEFORE,
+    margin_behind=MARGIN_BEHIND,
+    hit=HitLayout(size=HIT.itemsize, time_offset=TIME_OFFSET),
+)
+
+CHAIN = TriggerChain.offering(
+    SEQUENCES,
+    "muon_windows",
+    name="km3net",
+    kernels=KernelSources(
+        "km3net/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.km3net._chain_kernels"
+    ),
+    source=Path(__file__),
+    readout=TELESCOPE_READOUT,
+    streaming=STREAMING,
+    windows=WINDOWS.name,
+    types=(km3net_flag_types, km3net_types, pmt_types, selection_types),
+    event_words=EVENT_WORDS,
+    menu=KM3NET_MENU,
+    geometry={pmt_table.name: table_bytes},
+    histograms=KM3NET_HISTOGRAMS,
+    inputs=INPUTS,
+    usual_fields=USUAL_FIELDS,
+)

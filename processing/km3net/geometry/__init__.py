@@ -1,0 +1,1 @@
+"""Detectors: built-in towers and files of KM3NeT."""

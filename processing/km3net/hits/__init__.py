@@ -1,0 +1,1 @@
+"""Hits of a sub-slice in the order of time."""

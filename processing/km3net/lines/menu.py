@@ -1,0 +1,13 @@
+"""The line types of the chain, and the lines of a trigger configuration without lines."""
+
+from hltnode.processing.km3net.lines.line_types import CausalWindow, ChargedWindow, Passthrough, WindowHits
+from hltnode.processing.selection.configuration.trigger_config import Menu
+
+KM3NET_MENU = Menu(
+    types=(Passthrough, WindowHits, CausalWindow, ChargedWindow),
+    lines=(
+        Passthrough("Km3netSample", prescale=0.001),
+        WindowHits("Km3netN7"),
+        CausalWindow("Km3netCausal"),
+    ),
+)

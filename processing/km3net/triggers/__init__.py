@@ -1,0 +1,1 @@
+"""Triggers on the hits of a sub-slice: candidates and windows."""

@@ -1,0 +1,1 @@
+"""What an underwater neutrino telescope puts on the wire: hits by PMT, and the truth of the simulation."""
