@@ -177,12 +177,13 @@ class ControlSocket:
     def _end_flood(self, identity: bytes, last: zmq.Frame) -> None:
         """End a connection with many dropped messages, and tell its peer why."""
         error = Error(MessageRefusal.TOO_MANY, "far more messages than a feeder sends: the connection ends")
+        address = _property(last, "Peer-Address")
         # If the peer has gone, its descriptor may belong to another connection by now.
-        if not self._send(identity, encode_message(error)):
-            return
-        self._received.report(last, ConnectionRefusal.FLOOD)
+        if self._send(identity, encode_message(error)):
+            self._received.report(last, ConnectionRefusal.FLOOD)
+        self._received.report_address(address, ConnectionRefusal.FLOOD)
         if (left_out := self._limit.due("flood")) is not None:
-            log.warning("control_flood", address=_property(last, "Peer-Address"), left_out=left_out)
+            log.warning("control_flood", address=address, left_out=left_out)
 
     def _message_arrived(self, parts: Sequence[zmq.Frame], n_parts: int) -> None:
         identity = parts[0].bytes

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import zmq
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, bind_socket
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.monitoring.counters import RequestCounters
 from hltnode.daemon.requests.request_batch import AnswerEncoder, fill, refusal
 from hltnode.daemon.requests.request_queue import RequestLimits, RequestQueue, WaitingRequest
+from hltnode.daemon.security.message_budget import MessageBudget
 from hltnode.daemon.security.message_parts import MessageParts
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
@@ -49,6 +52,13 @@ LOG_INTERVAL_NS = 10_000_000_000
 Constants = Mapping[str, NDArray[np.uint8]]
 
 log = get_logger("request_socket")
+
+
+class Sender(NamedTuple):
+    """The sender of a message: the identity of its connection, and the last part, which has its properties."""
+
+    client: bytes
+    last: zmq.Frame
 
 
 class RequestSocket:
@@ -95,6 +105,8 @@ class RequestSocket:
         self._queue = RequestQueue(limits)
         self._encoder = AnswerEncoder(engine, node=node, chain=chain, max_list_bytes=max_list_bytes)
         self._messages = MessageParts(received, PARTS)
+        self._budget = MessageBudget()
+        """Of messages that are refused: a refusal costs this thread as much as a request, and delays the run too."""
         self._batch: list[WaitingRequest] = []
         """The requests that the back end computes."""
         self._constants: deque[tuple[Constants, Sequence[MeasuredQuantity], int]] = deque(maxlen=1)
@@ -204,47 +216,49 @@ class RequestSocket:
                 return
             message = self._messages.add(part)
             if message is not None:
-                self._message_arrived(message.parts, message.n_parts)
+                self._message_arrived(message.parts, message.n_parts, part)
         self._wake_up()
 
-    def _message_arrived(self, parts: Sequence[zmq.Frame], n_parts: int) -> None:
-        client = parts[0].bytes
+    def _message_arrived(self, parts: Sequence[zmq.Frame], n_parts: int, last: zmq.Frame) -> None:
+        sender = Sender(parts[0].bytes, last)
         if n_parts > PARTS or n_parts == 1:
-            self._refuse(client, 0, RequestRefusal.MALFORMED, f"expected one or two parts, got {n_parts - 1}")
+            text = f"expected one or two parts, got {n_parts - 1}"
+            self._refuse_message(sender, 0, RequestRefusal.MALFORMED, text)
             return
         try:
             message = decode_request(parts[1].bytes)
         except ProtocolError as error:
-            self._refuse(client, 0, RequestRefusal.MALFORMED, str(error))
+            self._refuse_message(sender, 0, RequestRefusal.MALFORMED, str(error))
             return
         if isinstance(message, Cancel):
-            self._counters.cancelled += self._queue.cancel(client, message.id)
+            self._counters.cancelled += self._queue.cancel(sender.client, message.id)
         elif n_parts == PARTS:
-            self._request_arrived(client, message, memoryview(parts[2].buffer))
+            self._request_arrived(sender, message, memoryview(parts[2].buffer))
         else:
-            self._refuse(client, message.id, RequestRefusal.MALFORMED, "expected a second part with the MEP")
+            text = "expected a second part with the MEP"
+            self._refuse_message(sender, message.id, RequestRefusal.MALFORMED, text)
 
-    def _request_arrived(self, client: bytes, request: Request, mep: memoryview) -> None:
+    def _request_arrived(self, sender: Sender, request: Request, mep: memoryview) -> None:
         try:
             n_events, places = mep_places(mep)
         except ProtocolError as error:
-            self._refuse(client, request.id, RequestRefusal.BAD_MEP, str(error))
+            self._refuse_message(sender, request.id, RequestRefusal.BAD_MEP, str(error))
             return
         if (places[:, 1] % MFP_ALIGNMENT).any():
             text = f"expected MFPs at multiples of {MFP_ALIGNMENT} bytes"
-            self._refuse(client, request.id, RequestRefusal.BAD_MEP, text)
+            self._refuse_message(sender, request.id, RequestRefusal.BAD_MEP, text)
             return
         now_ns = self._clock_ns()
         asked_ns = request.timeout_ms * 1_000_000
         timeout_ns = min(asked_ns, self._timeout_ns) if asked_ns else self._timeout_ns
-        waiting = WaitingRequest(client, request.id, n_events, places, mep, now_ns, now_ns + timeout_ns)
+        waiting = WaitingRequest(sender.client, request.id, n_events, places, mep, now_ns, now_ns + timeout_ns)
         refused, left = self._queue.put(waiting)
         for each in left:
             self._refuse(
                 each.client, each.id, RequestRefusal.BUSY, "the queue is full, and this client holds most of it"
             )
         if refused is not None:
-            self._refuse(client, request.id, refused, self._text_of(refused))
+            self._refuse_message(sender, request.id, refused, self._text_of(refused))
 
     def _text_of(self, refused: RequestRefusal) -> str:
         limits = self._limits
@@ -311,6 +325,23 @@ class RequestSocket:
 
     # To clients
 
+    def _refuse_message(self, sender: Sender, number: int, reason: RequestRefusal, text: str) -> None:
+        """Refuse a message that has just come. With many of them its sender gets no more answers, and then ends."""
+        now_ns = self._clock_ns()
+        if self._budget.admits_stranger(_address(sender.last), 0, now_ns):
+            self._refuse(sender.client, number, reason, text)
+            return
+        self._counters.refused[reason] += 1
+        if not self._budget.is_flood(sender.client, now_ns):
+            return
+        address = _address(sender.last)
+        # If the client has gone, its descriptor may belong to another connection by now.
+        if self._send(sender.client, refusal(number, reason, "far too many refused messages: the connection ends")):
+            self._received.report(sender.last, ConnectionRefusal.FLOOD)
+        self._received.report_address(address, ConnectionRefusal.FLOOD)
+        if (left_out := self._limit.due("flood")) is not None:
+            log.warning("request_flood", reason=reason, address=address, left_out=left_out)
+
     def _refuse(self, client: bytes, number: int, reason: RequestRefusal, text: str) -> None:
         self._counters.refused[reason] += 1
         if (left_out := self._limit.due(reason)) is not None:
@@ -329,3 +360,11 @@ class RequestSocket:
                 self._counters.cancelled += self._queue.forget(client)
             return False
         return True
+
+
+def _address(frame: zmq.Frame) -> str:
+    """The address of the sender; empty for a local socket or a connection without properties."""
+    try:
+        return str(frame.get("Peer-Address"))
+    except zmq.ZMQError:
+        return ""

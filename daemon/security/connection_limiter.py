@@ -337,6 +337,8 @@ class ConnectionLimiter:
             all_read |= read
             for descriptor, reason in watched.inputs.look(now_ns, read):
                 self._refuse(watched, descriptor, reason, now_ns)
+            for address, reason in watched.inputs.received.reported_addresses():
+                self._gate.ended(address, reason, now_ns)
             self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
         self._end_growth(now_ns)
         may_give_back = self._growth.give_back(now_ns)

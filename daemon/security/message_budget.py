@@ -1,7 +1,8 @@
 """How many control messages of each peer the node handles: the others are dropped before they are decoded.
 
 A message costs the event loop about 0.1 ms, and a peer can send thousands of hellos a second. So each address has a
-budget, all peers without a welcome share one, and each welcomed feeder has its own. No I/O, no clock.
+budget, all peers without a welcome share one, and each welcomed feeder has its own. The request socket gives the same
+budgets to refused requests. No I/O, no clock.
 """
 
 from hltnode.daemon.common.token_buckets import MOST_ACCOUNTS, TokenBucket, TokenBuckets

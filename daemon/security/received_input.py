@@ -25,6 +25,7 @@ class ReceivedInput:
     def __init__(self, *, encrypted: bool = False) -> None:
         self.tally = ConnectionTally(_CURVE_OVERHEAD if encrypted else 0)
         self._reported: queue.SimpleQueue[tuple[int, ConnectionRefusal]] = queue.SimpleQueue()
+        self._addresses: queue.SimpleQueue[tuple[str, ConnectionRefusal]] = queue.SimpleQueue()
         self.ask: Callable[[], None] | None = None
         """Has the receiving thread check for input. It may be called from any thread."""
 
@@ -42,6 +43,10 @@ class ReceivedInput:
         if (descriptor := _descriptor(frame)) is not None:
             self._reported.put((descriptor, reason))
 
+    def report_address(self, address: str, reason: ConnectionRefusal) -> None:
+        """Report the address of a flood. Its peer may have closed the connection, and would pay nothing else."""
+        self._addresses.put((address, reason))
+
     def unpermitted(self, descriptor: int, number: int, now_ns: int) -> None:
         """Note a frame without permission, by its number on its connection.
 
@@ -51,6 +56,10 @@ class ReceivedInput:
         # Not each further frame: the limiter may take a while to end a fast connection.
         if frames and frames % UNPERMITTED_FRAMES == 0 and now_ns - since_ns >= UNPERMITTED_NS:
             self._reported.put((descriptor, ConnectionRefusal.UNPERMITTED))
+
+    def reported_addresses(self) -> list[tuple[str, ConnectionRefusal]]:
+        """Addresses reported since the last call, with the reasons. The thread of the limiter calls it."""
+        return [self._addresses.get() for _ in range(self._addresses.qsize())]
 
     def reported(self) -> dict[int, ConnectionRefusal]:
         """Descriptors reported since the last call, with the reasons. The thread of the limiter calls it."""

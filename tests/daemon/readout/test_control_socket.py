@@ -145,6 +145,8 @@ async def test_a_flood_of_a_peer_that_has_gone_ends_no_connection(monkeypatch: p
         await eventually(lambda: found.received.tally.total == most)
         assert found.counters.messages_refused[MessageRefusal.TOO_MANY] == 2 * FLOOD_MESSAGES
         assert found.received.reported() == {}
+        assert found.received.reported_addresses() == [("127.0.0.1", ConnectionRefusal.FLOOD)]
+        assert found.received.reported_addresses() == []
 
 
 async def test_the_event_loop_gets_its_turn_after_a_few_messages() -> None:

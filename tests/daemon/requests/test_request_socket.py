@@ -14,8 +14,9 @@ import zmq.asyncio
 import hltnode
 from hltnode import client
 from hltnode.client import aio
-from hltnode.daemon.common.vocabulary import ConnectionRefusal
+from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.security.message_budget import ADDRESS_AT_ONCE, FLOOD_MESSAGES
 from hltnode.protocol import encode_mep
 from hltnode.protocol.errors import MessageError
 from hltnode.protocol.raw_data.mfp import encode_mfp
@@ -222,6 +223,39 @@ async def test_a_flood_waits_for_itself_and_the_queue_refuses_more(tmp_path: Pat
         at.engine.behaviour.hang.clear()
         assert isinstance(await answer_of(other), Answer)
         assert [(await answer_of(flood)).id for _ in range(4)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([b""], RequestRefusal.MALFORMED),
+        ([encode_request(Request(1, 0)), BAD_MAGIC], RequestRefusal.BAD_MEP),
+        ([encode_request(Request(1, 0)), mep(17)], RequestRefusal.TOO_LARGE),
+    ],
+)
+async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_ended(
+    tmp_path: Path, connect: Connect, parts: list[bytes], reason: RequestRefusal
+) -> None:
+    async with door(tmp_path) as at:
+        flood, other = connect(at.endpoint), connect(at.endpoint)
+        await other.send_multipart([encode_request(Request(1, 0)), mep()])
+        assert isinstance(await answer_of(other), Answer)
+
+        async def send_on() -> None:
+            while True:
+                await flood.send_multipart(parts)
+
+        sending = asyncio.create_task(send_on())
+        operation = at.node.counters.operation
+        await eventually(lambda: operation.connections_refused[Endpoint.REQUESTS, ConnectionRefusal.FLOOD] == 1)
+        sending.cancel()
+        assert operation.address_refusals == 1
+        assert at.counters.refused[reason] > ADDRESS_AT_ONCE + FLOOD_MESSAGES
+        # An open connection of the same address is not affected.
+        await other.send_multipart([encode_request(Request(2, 0)), mep(3)])
+        answer = await answer_of(other)
+        assert isinstance(answer, Answer)
+        check_answer(answer, 3)
 
 
 async def test_requests_expire_and_can_be_cancelled(tmp_path: Path, connect: Connect) -> None:

@@ -13,6 +13,7 @@ from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.security import connection_limiter
+from hltnode.daemon.security.message_budget import ADDRESS_AT_ONCE, FLOOD_MESSAGES
 from tests.attacks.raw_peer import MORE, RawPeer, frame, frame_header, subscribe
 from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps
 
@@ -162,6 +163,19 @@ async def test_the_address_of_an_ended_connection_is_refused_on_all_ports_and_ot
         with RawPeer(ports[0], "127.0.0.3") as other:
             await in_thread(other, b"SUB")
         assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+
+
+async def test_the_address_of_a_flood_is_refused_also_when_its_peer_has_closed_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with limited(tmp_path) as (node, _):
+        # As for a peer that has closed: no answer reaches it.
+        monkeypatch.setattr(node.control, "_send", lambda _identity, _raw: False)
+        with RawPeer(port(node.control.endpoint), "127.0.0.2") as peer:
+            await in_thread(peer, b"DEALER")
+            await asyncio.to_thread(peer.send, frame(b"x") * (2 * int(ADDRESS_AT_ONCE) + FLOOD_MESSAGES))
+            await eventually(lambda: node.counters.operation.refused_addresses == 1)
+            assert not peer.is_cut()
 
 
 async def test_bytes_within_the_rate_of_a_subscriber_never_end_it(tmp_path: Path) -> None:
