@@ -102,6 +102,8 @@ HLT_CPU_FORM(tpc_select_tracks)
                        rows, scratch);
     const uint32_t whole_event = p.event_of(event), first = p.tpc_clusters.first(event);
     const uint32_t* const inputs = p.tpc_clusters.inputs + first;
+    const uint16_t* const charges = p.tpc_clusters.charges + first;
+    const uint32_t first_input = p.tpc_slices.input[event].first_cluster;
     const uint32_t* const weights = p.tpc_clusters.weights + first;
     hlt::tpc_track* const tracks = p.tpc_slice_tracks.track + p.tpc_slice_tracks.first(event);
     const uint32_t n_track_places = p.tpc_slice_tracks.first(event + 1u) - p.tpc_slice_tracks.first(event);
@@ -121,9 +123,14 @@ HLT_CPU_FORM(tpc_select_tracks)
             if ((good >> i & 1u) == 0u) continue;
             const hlt::track_hits& found = fits.hits(i);
             if (n_tracks < n_track_places && n_hits + found.n <= n_places) {
-                tracks[n_tracks] = hlt::record_of(fits.state(i), event - whole_event * hlt::tpc_slices, found.n);
-                for (uint32_t k = 0; k < found.n; ++k)
-                    hits_of_tracks[n_hits + k] = inputs[rows[found.row[k]].first + found.number[k]];
+                uint32_t charge = 0;
+                for (uint32_t k = 0; k < found.n; ++k) {
+                    const uint32_t input = inputs[rows[found.row[k]].first + found.number[k]];
+                    hits_of_tracks[n_hits + k] = input;
+                    charge += charges[input - first_input];
+                }
+                tracks[n_tracks] =
+                    hlt::record_of(fits.state(i), event - whole_event * hlt::tpc_slices, found.n, charge);
                 kept_tracks = n_tracks + 1u;
                 kept_hits = n_hits + found.n;
             }
