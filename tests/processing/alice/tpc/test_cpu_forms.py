@@ -16,11 +16,12 @@ from hltnode.processing.alice.tpc.tracks.construct_tracklets import construct_tr
 from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
-from hltnode.protocol.alice.tpc_banks import CLUSTER, N_ROWS
+from hltnode.protocol.alice.tpc_banks import CLUSTER, N_ROWS, Y_OFFSET, Y_STEP
 from tests.processing.alice.toy_events import GEOMETRY, clusters_at, event_of, mep_of, toy_slice
 from tests.processing.chains.reference import Reference, run_reference
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 
+f32 = np.float32
 LIBRARY = KernelLibrary(CHAIN.kernels)
 FORMS = (find_neighbours, construct_tracklets, select_tracks)
 COLUMNS = (
@@ -37,6 +38,8 @@ SETTINGS = {
     "steep": SHARED.format("max_sin_phi = 0.2\nmax_seed_chi2 = 1e9\nmax_missed_rows = 0"),
     "no pair": "[sequence.tpc_find_neighbours]\nmax_slope_change = 0.0",
     "not finite": SHARED.format("radiation_length = 0.0"),
+    # Clusters of `mirrored` lie on the edge of its window.
+    "edge": f"[sequence.tpc_find_neighbours]\nslope_y = 0.0\nmargin = {float(f32(667) * f32(Y_STEP))!r}",
     "negative": SHARED.format("y_constant = -4e-3\nz_constant = -1.0"),
 }
 
@@ -47,17 +50,35 @@ def crowd(rng: np.random.Generator) -> NDArray[np.void]:
     return np.concatenate([tracks, tracks[::3], clusters_at(np.full(300, 70), np.full(300, 1.0), np.full(300, 90.0))])
 
 
+def straight(copies: int = 1) -> NDArray[np.void]:
+    """A track through all rows, with copies of its cluster in one row."""
+    rows = np.concatenate([np.arange(N_ROWS), np.full(copies - 1, 71)])
+    return clusters_at(rows, 0.02 * GEOMETRY.row_x[rows], 0.3 * GEOMETRY.row_x[rows])
+
+
+def mirrored(n_between: int) -> NDArray[np.void]:
+    """A cluster with two pairs of neighbours of the same change, mirrored in y, and more below between these."""
+    numbers = np.concatenate([[0], [-667, 667], [-667, 667], np.linspace(-600, 600, n_between).astype(int)])
+    rows = np.concatenate([[20], [22, 22], [18, 18], np.full(n_between, 18)])
+    clusters = clusters_at(rows, np.zeros(len(rows)), 0.5 * GEOMETRY.row_x[rows])
+    clusters["y"] = Y_OFFSET + numbers
+    return clusters
+
+
 @cache
 def events() -> Any:
     """More seeds than a form takes together, lone seeds, empty slices, few rows, and the ends of the scales."""
     rng = np.random.default_rng(12)
-    rows = np.arange(N_ROWS)
-    straight = clusters_at(rows, 0.02 * GEOMETRY.row_x, 0.3 * GEOMETRY.row_x)
     ends = np.zeros(4 * N_ROWS, CLUSTER)
-    ends["row"], ends["y"], ends["z"] = np.tile(rows, 4), np.repeat([0, 0xFFFF, 0, 0xFFFF], N_ROWS), 0
+    ends["row"], ends["y"], ends["z"] = np.tile(np.arange(N_ROWS), 4), np.repeat([0, 0xFFFF, 0, 0xFFFF], N_ROWS), 0
     ends["z"][2 * N_ROWS :] = 0xFFFF
     few = toy_slice(rng, 30, 50).clusters
-    slices = {0: toy_slice(rng, 120, 4000).clusters, 5: straight, 9: crowd(rng), 17: ends, 30: few[few["row"] < 24]}
+    slices = {
+        **{0: toy_slice(rng, 120, 4000).clusters, 5: straight(), 9: crowd(rng), 17: ends, 30: few[few["row"] < 24]},
+        # As many clusters as a search takes, and one more.
+        **{12: straight(256), 13: straight(257)},
+        **{14: mirrored(0), 15: mirrored(16)},
+    }
     return mep_of([event_of(slices, 3), {}, event_of({35: toy_slice(rng, 25, 900, 0.2).clusters})])
 
 
@@ -97,6 +118,13 @@ def test_the_events_reach_the_bounds_of_the_forms() -> None:
     assert narrow["events.flags"][0] & TOO_MANY_SLICE_TRACKS.mask
     assert (wide["tpc_clusters.up"] != usual["tpc_clusters.up"]).any()
     assert not strange["tpc_slices.tracklets"].any()
+    row = slice(71, 71 + 256)
+    taken = [usual["tpc_clusters.weights"][usual["tpc_slices.first_cluster"][i] :][row].any() for i in (12, 13)]
+    assert taken == [True, False]
+    for setting in (usual, found("edge", target, True)):
+        for i, down in ((14, 1), (15, 17)):
+            middle = setting["tpc_slices.first_cluster"][i] + down + 1
+            assert [setting[f"tpc_clusters.{name}"][middle] for name in ("up", "down")] == [0, down]
 
 
 def test_the_library_has_both_forms() -> None:
