@@ -63,9 +63,12 @@ class PipelineSection(Section):
     backend: BackendChoice = BackendChoice.AUTO
     """auto uses CUDA, or the CPU if CuPy, the driver or a GPU is missing. If a present GPU cannot be used, the start
     fails."""
-    device: int = Field(default=0, ge=0, le=1023)
-    """Number of the GPU in nvidia-smi, counted from 0 among those in CUDA_VISIBLE_DEVICES. A node uses one GPU; several
-    GPUs need a node each."""
+    device: int = Field(default=0, ge=-1, le=1023)
+    """Number of the GPU in nvidia-smi, counted from 0 among those in CUDA_VISIBLE_DEVICES; -1: the GPU with the most
+    free memory at the start. A node uses one GPU; several GPUs need a node each. Several nodes may share a GPU."""
+    device_memory_bytes: int = Field(default=0, ge=0, le=1_048_576 * MIB)
+    """Most memory of the GPU in bytes that the node allocates, for a GPU that several nodes share; 0: no bound. The
+    start fails if the slots need more. The CUDA context and the code of the kernels come on top."""
     threads: int = Field(default=0, ge=0, le=1024)
     """Threads of the CPU back end; 0 uses one per core of the process."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.monitoring.gpu_metrics import GpuReadings, ThrottleReason
+from hltnode.processing.framework.backends.free_gpu import handle_of
 
 # Temperature and power change within seconds; a reading costs the driver one or two milliseconds.
 PERIOD_SECONDS = 2.0
@@ -68,19 +69,6 @@ class GpuReader:
                 reported = True
             if self._stopping.wait(PERIOD_SECONDS):
                 return
-
-
-def handle_of(nvml: Any, device: int, visible: str | None) -> Any:
-    """NVML's handle of a GPU. Raises NVMLError, also if `visible` (CUDA_VISIBLE_DEVICES) does not contain it."""
-    if visible is None:
-        return nvml.nvmlDeviceGetHandleByIndex(device)
-    names = [name.strip() for name in visible.split(",")]
-    if device >= len(names):
-        raise nvml.NVMLError(nvml.NVML_ERROR_NOT_FOUND)
-    name = names[device]
-    if name.isdigit():
-        return nvml.nvmlDeviceGetHandleByIndex(int(name))
-    return nvml.nvmlDeviceGetHandleByUUID(name)
 
 
 def read(nvml: Any, handle: Any) -> GpuReadings:

@@ -39,6 +39,7 @@ class NodeCore:
         engine: Engine,
         *,
         backend: str,
+        gpu: int | None,
         version: str,
         clock_ns: Callable[[], int],
         followed: FollowedConditions | None = None,
@@ -104,7 +105,7 @@ class NodeCore:
             config.latency.cpus, config.latency.realtime_priority, self.counters.thread_settings
         )
         self.collector = QuietCollector(now_ns, self.counters.collections) if config.latency.quiet_collector else None
-        self.gpu = GpuReader(config.pipeline.device if backend == "cuda" else None)
+        self.gpu = GpuReader(gpu)
 
     @property
     def info(self) -> BuildInfo:

@@ -65,6 +65,7 @@ class Node:
     trigger: the trigger configuration, written beside the events that its lines accept.
     config_file: the file that a reload reads.
     request_engine: computes the requests of clients, on the same back end; needed with `requests.endpoint`.
+    gpu: the ordinal of the GPU that computes, whose state the metrics have; None without one.
     followed: prepares the trigger configuration with measured conditions; None: they do not change.
     draw: creates the function that draws accepted events for the status page; called in a thread at the first request.
 
@@ -88,6 +89,7 @@ class Node:
         draw: Callable[[], Draw] | None = None,
         followed: FollowedConditions | None = None,
         request_engine: Engine | None = None,
+        gpu: int | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.config = config
@@ -96,6 +98,7 @@ class Node:
             config,
             engine,
             backend=backend,
+            gpu=gpu,
             version=version,
             clock_ns=clock_ns,
             followed=followed,

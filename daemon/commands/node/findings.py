@@ -16,7 +16,6 @@ from hltnode.daemon.security.access_control import read_lists
 from hltnode.daemon.security.descriptors import PER_CONNECTION, RESERVE
 from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends import cuda_installation
-from hltnode.processing.framework.backends.cuda_device import CudaDevice
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
 from hltnode.processing.selection.trigger_chain import installed_chain
@@ -120,11 +119,10 @@ def _gpu(config: NodeConfig) -> Finding:
                 return Finding("GPU", Level.OK, "CuPy, a driver or a device is missing: the CPU computes")
             found = "CuPy, a driver or a device is missing"
             return Finding("GPU", Level.PROBLEM, found, "pip install 'hltnode[cuda13]', or pipeline.backend = \"auto\"")
-        device = CudaDevice(cuda_installation.load_cupy(), config.pipeline.device)
-        architecture = cuda_installation.check_installation(device)
+        device, architecture = cuda_installation.checked_device(config.pipeline.device)
     except BackendError as error:
         return Finding("GPU", Level.PROBLEM, str(error), 'correct this, or set pipeline.backend = "cpu"')
-    return Finding("GPU", Level.OK, f"device {config.pipeline.device}, sm_{architecture}")
+    return Finding("GPU", Level.OK, f"device {device.ordinal}, sm_{architecture}")
 
 
 def _pinned_memory(config: NodeConfig) -> Finding:

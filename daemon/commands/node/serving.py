@@ -99,6 +99,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             chain.kernels,
             threads=thread_count(pipeline.threads),
             device=pipeline.device,
+            memory_bound=pipeline.device_memory_bytes,
         )
         logger.info("back_end", name=backend.name, computes_on=backend.description)
         engine = chain.create_engine(
@@ -125,6 +126,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             config,
             engine,
             backend=backend.name,
+            gpu=backend.gpu,
             version=package_version(),
             trigger=document,
             config_file=config_file,

@@ -206,6 +206,10 @@ class CpuBackend:
     def description(self) -> str:
         return f"{self.threads} threads, {self.target}"
 
+    @property
+    def gpu(self) -> None:
+        return None
+
     def free_bytes(self) -> int:
         return available_bytes()
 

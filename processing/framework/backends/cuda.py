@@ -8,6 +8,7 @@ runtime. The constructor checks the installation (cuda_installation.py). Any thr
 
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.cuda_device import CudaDevice
 from hltnode.processing.framework.backends.cuda_errors import NOT_READY, OUT_OF_MEMORY, cuda_calls, size_of
-from hltnode.processing.framework.backends.cuda_installation import check_installation, check_launch, load_cupy
+from hltnode.processing.framework.backends.cuda_installation import check_launch, checked_device
 from hltnode.processing.framework.backends.cuda_kernels import cached_kernels
 from hltnode.processing.framework.backends.host_memory import available_bytes
 from hltnode.processing.framework.backends.interface import (
@@ -222,8 +223,18 @@ def _between(cupy: Any, events: Sequence[Any]) -> list[float]:
     return [cupy.cuda.get_elapsed_time(one, other) * 1e-3 for one, other in pairwise(events)]
 
 
+class _Allocated:
+    """Owner of device memory."""
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+
+
 class CudaBackend:
-    """Kernels on one GPU: `device` is its CUDA ordinal among the GPUs in CUDA_VISIBLE_DEVICES.
+    """Kernels on one GPU: `device` is its CUDA ordinal among the GPUs in CUDA_VISIBLE_DEVICES, or MOST_FREE.
+
+    memory_bound: bytes of device memory that this back end may allocate, 0 for all that are free; the CUDA context and
+    the code of the kernels, which the driver allocates, do not count.
 
     Raises BackendError: with the packages to install if GPU, driver, CuPy and NVRTC do not match; with the available
     GPUs if `device` is not one of them; with the compiler log if the kernels do not compile.
@@ -233,9 +244,12 @@ class CudaBackend:
     threads = 1
     fuses_events = False
 
-    def __init__(self, kernels: KernelSources, *, device: int = 0, block_size: int | None = None) -> None:
-        self.device = CudaDevice(load_cupy(), device)
-        self._architecture = check_installation(self.device)
+    def __init__(
+        self, kernels: KernelSources, *, device: int = 0, block_size: int | None = None, memory_bound: int = 0
+    ) -> None:
+        self.device, self._architecture = checked_device(device)
+        self._memory_bound = memory_bound
+        self._allocated = 0
         self._block_size = block_size
         self._kernels = kernels
         self._module = self._load(None)
@@ -261,10 +275,14 @@ class CudaBackend:
     def description(self) -> str:
         return f"GPU {self.device.ordinal}, {self.device.name}"
 
+    @property
+    def gpu(self) -> int:
+        return self.device.ordinal
+
     def free_bytes(self) -> int:
         with self.device.calls("query the free memory") as cupy:
             free, _total = cupy.cuda.runtime.memGetInfo()
-        return int(free)
+        return int(min(free, self._memory_bound - self._allocated) if self._memory_bound else free)
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
         return Mirror(self._pinned(nbytes), self.allocate_device(nbytes))
@@ -292,13 +310,24 @@ class CudaBackend:
         return host
 
     def allocate_device(self, nbytes: int) -> DeviceMemory:
+        if self._memory_bound and self._allocated + nbytes > self._memory_bound:
+            raise BackendError(
+                f"{size_of(nbytes)} of device memory exceed the bound of this node: it has allocated "
+                f"{size_of(self._allocated)} of {size_of(self._memory_bound)} (pipeline.device_memory_bytes)"
+            )
         with self.device.calls(f"allocate {size_of(nbytes)} of device memory") as cupy:
             memory = cupy.cuda.Memory(nbytes)
             if nbytes:
                 # The call returns before the memory is cleared, and the streams of the slots do not wait for it.
                 cupy.cuda.runtime.memset(memory.ptr, 0, nbytes)
                 cupy.cuda.runtime.deviceSynchronize()
-        return DeviceMemory(memory.ptr, nbytes, memory)
+        owner = _Allocated(memory)
+        self._allocated += nbytes
+        weakref.finalize(owner, self._give_back, nbytes).atexit = False
+        return DeviceMemory(memory.ptr, nbytes, owner)
+
+    def _give_back(self, nbytes: int) -> None:
+        self._allocated -= nbytes
 
     def write(self, memory: DeviceMemory, content: NDArray[np.uint8]) -> None:
         source = np.ascontiguousarray(content)

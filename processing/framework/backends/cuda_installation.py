@@ -8,6 +8,7 @@ from typing import Any
 
 from hltnode.processing.framework.backends.cuda_device import CudaDevice, name_of
 from hltnode.processing.framework.backends.cuda_errors import cuda_calls
+from hltnode.processing.framework.backends.free_gpu import MOST_FREE, gpu_with_most_free_memory
 from hltnode.processing.framework.backends.interface import BackendError
 
 DRIVERS = {12: 525, 13: 580}
@@ -33,7 +34,7 @@ def load_cupy() -> Any:
 
 
 def is_available() -> bool:
-    """True if CuPy is installed and a GPU exists; `check_installation` checks that they match.
+    """True if CuPy is installed and a GPU exists; `checked_device` checks that they match.
 
     Raises BackendError if CuPy is installed but cannot be imported.
     """
@@ -48,12 +49,21 @@ def is_available() -> bool:
         return bool(error.status != NO_DEVICE)
 
 
-def check_installation(device: CudaDevice) -> int:
-    """The architecture to compile for (90 for sm_90).
+def checked_device(ordinal: int) -> tuple[CudaDevice, int]:
+    """A GPU, and the architecture to compile for (90 for sm_90). `ordinal` may be MOST_FREE.
 
     Raises BackendError with the packages to install, or with the available GPUs.
     """
-    cupy = device.cupy
+    cupy = load_cupy()
+    found = _number_of_gpus(cupy)
+    device = CudaDevice(cupy, gpu_with_most_free_memory(found) if ordinal == MOST_FREE else ordinal)
+    if not 0 <= device.ordinal < found:
+        raise BackendError(f"there is no GPU {device.ordinal}: the driver finds {found}: {_names(cupy, found)}")
+    return device, _architecture(device, cupy.cuda.nvrtc.getVersion())
+
+
+def _number_of_gpus(cupy: Any) -> int:
+    """The GPUs that the driver finds. Raises BackendError with the packages to install, and if there is none."""
     runtime, nvrtc = cupy.cuda.runtime, cupy.cuda.nvrtc
     cuda, driver = runtime.runtimeGetVersion(), runtime.driverGetVersion()
     major = cuda // 1000
@@ -82,9 +92,7 @@ def check_installation(device: CudaDevice) -> int:
         found = 0
     if found == 0:
         raise BackendError("the driver finds no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES")
-    if not 0 <= device.ordinal < found:
-        raise BackendError(f"there is no GPU {device.ordinal}: the driver finds {found}: {_names(cupy, found)}")
-    return _architecture(device, compiler)
+    return int(found)
 
 
 def check_launch(device: CudaDevice, kernel: str, function: Any, block_size: int) -> None:

@@ -189,6 +189,10 @@ class Backend(Protocol):
     def description(self) -> str:
         """Description of the device for people. Raises BackendError."""
 
+    @property
+    def gpu(self) -> int | None:
+        """The ordinal of its GPU among those in CUDA_VISIBLE_DEVICES; None for a CPU."""
+
     def free_bytes(self) -> int:
         """Bytes that can still be allocated on the device."""
 

@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from hltnode.daemon.machine.gpu_reader import GpuReader, handle_of, read
+from hltnode.daemon.commands.node import serving
+from hltnode.daemon.machine.gpu_reader import GpuReader, read
 from hltnode.daemon.monitoring.gpu_metrics import ThrottleReason, gpu_metrics
+from hltnode.processing.framework.backends.free_gpu import MOST_FREE, handle_of
+from hltnode.processing.framework.backends.interface import BackendError
 from tests.daemon.fakes import eventually, make_config, running_node
 from tests.daemon.pages import all_metrics
 
@@ -123,3 +126,19 @@ async def test_a_node_without_a_gpu_exports_no_sample_of_one(tmp_path: Path) -> 
     async with running_node(make_config(tmp_path)) as (node, _):
         metrics = await asyncio.to_thread(all_metrics, node.http_port)
     assert not [series for series in metrics if series.startswith("hltnode_gpu_")]
+
+
+async def test_the_back_end_of_a_node_has_its_gpu_and_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def refuse(_name: str, _kernels: Any, **options: Any) -> None:
+        asked.update(options)
+        raise BackendError("refused")
+
+    monkeypatch.setattr(serving, "create_backend", refuse)
+    config = make_config(tmp_path, pipeline={"device": MOST_FREE, "device_memory_bytes": 1 << 30})
+    with pytest.raises(BackendError, match="refused"):
+        await serving.serve_node(config, tmp_path / "node.toml")
+    assert (asked["device"], asked["memory_bound"]) == (MOST_FREE, 1 << 30)

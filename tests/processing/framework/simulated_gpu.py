@@ -198,7 +198,12 @@ class SimulatedGpu:
     def mem_info(self) -> tuple[int, int]:
         """(free, total) bytes of device memory."""
         self.call("memGetInfo")
-        return self.memory - sum(self._device_bytes.values()), self.memory
+        return self.memory - self.taken_memory, self.memory
+
+    @property
+    def taken_memory(self) -> int:
+        """Bytes of device memory that are allocated."""
+        return sum(self._device_bytes.values())
 
     def memset(self, pointer: int, value: int, nbytes: int) -> None:
         """Returns before the work is done."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TypeVar
 
 import pytest
 
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.backends.free_gpu import MOST_FREE
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.engine import Workspace
 from tests.processing.framework.backends.tiny_batches import an_engine, fill, hits
@@ -114,6 +116,98 @@ def test_a_missing_gpu_is_refused_with_the_list_of_gpus(tiny: ModuleType, two: C
 
 def test_a_back_end_says_which_gpu_computes(tiny: ModuleType, two: CupyStandIn) -> None:
     assert create_backend("cuda", tiny.TINY.kernels, device=1).description == "GPU 1, New GPU"
+
+
+class Nvml(ModuleType):
+    """NVML on the simulated GPUs; handles are their numbers in nvidia-smi. It answers as long as `error` is not set."""
+
+    NVMLError = RuntimeError
+    NVML_ERROR_NOT_FOUND = "not found"
+
+    def __init__(self, gpus: tuple[SimulatedGpu, ...]) -> None:
+        super().__init__("pynvml")
+        self.gpus = gpus
+        self.error: str | None = None
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        if self.error is not None:
+            raise RuntimeError(self.error)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        return index
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:  # noqa: N802
+        gpu = self.gpus[handle]
+        return SimpleNamespace(free=gpu.memory - gpu.taken_memory)
+
+
+@pytest.fixture
+def nvml(two: CupyStandIn, monkeypatch: pytest.MonkeyPatch) -> Nvml:
+    made = Nvml(two.gpus)
+    monkeypatch.setitem(sys.modules, "pynvml", made)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return made
+
+
+@pytest.mark.usefixtures("nvml")
+def test_a_node_takes_the_gpu_with_the_most_free_memory(tiny: ModuleType, two: CupyStandIn) -> None:
+    first = create_backend("cuda", tiny.TINY.kernels, device=MOST_FREE)
+    assert first.gpu == 1
+    assert not two.gpus[0].calls  # a context there would take memory
+    kept = first.allocate_device(57 << 20)
+    second = create_backend("cuda", tiny.TINY.kernels, device=MOST_FREE)
+    assert second.gpu == 0
+    del kept
+    assert create_backend("cuda", tiny.TINY.kernels, device=MOST_FREE).gpu == 1
+
+
+@pytest.mark.usefixtures("two")
+def test_the_free_memory_is_that_of_the_visible_gpus(
+    tiny: ModuleType, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With "1,0", the first GPU of CUDA is the second one of NVML, which has the most memory.
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    assert create_backend("cuda", tiny.TINY.kernels, device=MOST_FREE).gpu == 0
+    nvml.gpus = nvml.gpus[::-1]
+    assert create_backend("cuda", tiny.TINY.kernels, device=MOST_FREE).gpu == 1
+
+
+def test_without_nvml_no_gpu_is_chosen(tiny: ModuleType, nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.error = "driver not loaded"
+    with pytest.raises(BackendError, match=r"free memory of 2 GPUs: driver not loaded; set pipeline\.device"):
+        create_backend("cuda", tiny.TINY.kernels, device=MOST_FREE)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(BackendError, match=r"nvidia-ml-py .* is missing"):
+        create_backend("cuda", tiny.TINY.kernels, device=MOST_FREE)
+
+
+def test_nodes_that_share_a_gpu_keep_to_their_bounds(tiny: ModuleType, two: CupyStandIn) -> None:
+    alone = an_engine(tiny, device=1)
+    # Constants are allocated before the slots.
+    bound = alone.plan.total_bytes(2, 1) + two.gpus[1].taken_memory
+    for _ in range(2):
+        engine = an_engine(tiny, device=1, memory_bound=bound)
+        engine.require_memory(2)
+        with pytest.raises(BackendError, match=r"3 slots of .* need .* MiB .*, \d+\.\d MiB are free"):
+            engine.require_memory(3)
+    with pytest.raises(BackendError, match=r"2 slots of .* need"):
+        an_engine(tiny, device=1, memory_bound=bound - 1).require_memory(2)
+
+
+@pytest.mark.usefixtures("two")
+def test_no_allocation_passes_the_bound_and_freed_memory_does_not_count(tiny: ModuleType) -> None:
+    backend = CudaBackend(tiny.TINY.kernels, device=1, memory_bound=6 << 20)
+    kept = backend.allocate_device(4 << 20)
+    assert backend.free_bytes() == 2 << 20
+    message = r"3\.0 MiB of device memory exceed the bound of this node: it has allocated 4\.0 MiB of 6\.0 MiB"
+    with pytest.raises(BackendError, match=message):
+        backend.allocate_mirror(3 << 20)
+    part = kept.part(0, 100)
+    del kept
+    assert backend.free_bytes() == 2 << 20
+    del part
+    assert backend.free_bytes() == 6 << 20
+    assert backend.allocate_device(6 << 20).nbytes == 6 << 20
 
 
 @pytest.mark.parametrize("given", [None, "FASTEST_FIRST"])

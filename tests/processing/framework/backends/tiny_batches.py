@@ -19,10 +19,10 @@ LIMITS = BatchLimits(events=32, meps=4, input_bytes=1 << 14, rows=64)
 THRESHOLD = 100
 
 
-def an_engine(tiny: ModuleType, *, device: int = 0, block_size: int | None = None) -> Engine:
+def an_engine(tiny: ModuleType, *, device: int = 0, block_size: int | None = None, memory_bound: int = 0) -> Engine:
     """The tiny chain on the CUDA back end of this machine."""
     trigger = tiny.TINY.load_trigger(None)
-    backend = CudaBackend(tiny.TINY.kernels, device=device, block_size=block_size)
+    backend = CudaBackend(tiny.TINY.kernels, device=device, block_size=block_size, memory_bound=memory_bound)
     engine: Engine = tiny.TINY.create_engine(backend, {}, trigger, LIMITS)
     return engine
 
