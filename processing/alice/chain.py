@@ -98,4 +98,5 @@ CHAIN = TriggerChain.offering(
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
     largest_event=_largest_event,
+    display="hltnode.processing.alice.offline.display.picture",
 )

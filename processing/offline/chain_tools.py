@@ -37,6 +37,14 @@ DEFAULT_RUN = 1
 """The run number of simulated events where none is asked for."""
 
 FileFormat = Literal["mdf", "mep"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOptions:
+    """A tool without options of its own."""
+
+
+NO_OPTIONS = NoOptions()
 Results = Sequence[tuple[str, dict[str, Any]]]
 """The JSON object of each sample or configuration, with its name."""
 
@@ -219,11 +227,17 @@ class PictureReader(Protocol[Read]):
 class Display(Protocol[Picture]):
     """Pictures of single events."""
 
+    @property
+    def options(self) -> type[Any]:
+        """The chain's own options."""
+
     def run_and_event(self, banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
         """Run and event number of an event, None where they cannot be read."""
 
-    def reader(self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig) -> PictureReader[Picture]:
-        """What reconstructs events with a trigger configuration. Raises ValueError and BackendError."""
+    def reader(
+        self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig, own: Any
+    ) -> PictureReader[Picture]:
+        """What reconstructs events with a trigger configuration and options. Raises ValueError and BackendError."""
 
     def page(self, picture: Picture, source: str, n_lines: int) -> str:
         """An interactive HTML file. source: the file and place of the event; n_lines: the number of lines that ran."""

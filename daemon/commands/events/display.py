@@ -40,6 +40,7 @@ _SUFFIXES = (".html", ".png")
 @tool_command("display")
 def display(
     tool: Display[Any],
+    own: Any,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF or MEP file.")],
     output: Annotated[
         Path,
@@ -93,7 +94,7 @@ def display(
         configuration = known.load_trigger(trigger, sequence)
         if conditions is not None:
             configuration = with_conditions_of(known, configuration, conditions, tool.run_and_event(banks)[0])
-        reader = tool.reader(known, geometry, configuration)
+        reader = tool.reader(known, geometry, configuration, own)
         try:
             picture = reader.read(banks, encoding)
         except ProtocolError as error:

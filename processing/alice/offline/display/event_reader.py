@@ -1,4 +1,4 @@
-"""From the raw banks of an event to the picture of its fullest slice, through the sequence of the chain."""
+"""From the raw banks of an event to the picture of a slice, through the sequence of the chain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.alice.geometry.tpc_geometry import TpcGeometry
 from hltnode.processing.alice.tpc.collections import (
     cluster_inputs,
     cluster_places,
     first_of_event,
+    geometry,
     link_down,
     link_up,
     next_cluster,
@@ -23,6 +23,7 @@ from hltnode.processing.alice.tpc.collections import (
     track_cluster,
     track_cluster_count,
     track_count,
+    weights,
 )
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import event_flags
@@ -40,7 +41,7 @@ LIMITS = BatchLimits(events=1, meps=1, input_bytes=48 << 20, rows=1 << 11)
 NO_CLUSTER = 0xFFFF
 _RETAINED = (
     *(cluster_inputs, cluster_places, link_up, link_down, next_cluster, row_counts, slice_first),
-    *(start_count, start_hit, track_count, track, track_cluster_count, track_cluster, first_of_event),
+    *(start_count, start_hit, track_count, track, track_cluster_count, track_cluster, first_of_event, weights),
 )
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -48,11 +49,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicePicture:
-    """The slice of an event with most clusters, as the chain sees it.
+    """A slice of an event, as the chain sees it.
 
     x, y, drift: f64[clusters] in cm. links, deleted_links: i64[links, 2], pairs of clusters two rows apart. seeds:
-    i64[seeds], first cluster of each. tracks: clusters of each track, i64 each, rows upwards. n_clusters, n_tracks: of
-    the whole event. lines: those that accept the event; None where none was run.
+    i64[seeds], first cluster of each. tracklets: clusters whose longest tracklet is the same, i64 each, rows upwards;
+    single ones are left out. tracks: clusters of each track, i64 each, rows upwards. n_clusters, n_tracks: of the whole
+    event. lines: those that accept the event; None where none was run.
     """
 
     slice_number: int
@@ -62,6 +64,7 @@ class SlicePicture:
     links: Integers
     deleted_links: Integers
     seeds: Integers
+    tracklets: tuple[Integers, ...]
     tracks: tuple[Integers, ...]
     n_clusters: int
     n_tracks: int
@@ -81,7 +84,8 @@ class SlicePicture:
         """Numbers of objects of the slice and of the event."""
         return (
             f"{len(self.x)} clusters of {self.n_clusters}, {len(self.links)} links, {len(self.deleted_links)} deleted "
-            f"links, {len(self.seeds)} seeds, {len(self.tracks)} tracks of {self.n_tracks}"
+            f"links, {len(self.seeds)} seeds, {len(self.tracklets)} tracklets, {len(self.tracks)} tracks of "
+            f"{self.n_tracks}"
         )
 
 
@@ -94,9 +98,11 @@ class EventReader:
         backend: Backend,
         constants: Constants,
         trigger: TriggerConfig,
-        geometry: TpcGeometry,
+        chosen: int | None = None,
     ) -> None:
-        self._row_x = geometry.row_x
+        """chosen: the slice that is drawn; the one with most clusters if None."""
+        self._chosen = chosen
+        self._row_x = constants[geometry.name].view(np.float32)[:N_ROWS].astype(np.float64)
         retain = tuple(column.name for column in _RETAINED)
         self._engine = chain.create_engine(backend, constants, trigger, LIMITS, retain=retain, with_lists=False)
         self._runner = OfflineRunner(self._engine, workspaces=1)
@@ -111,7 +117,7 @@ class EventReader:
         workspace = batch.workspace
         fetch = workspace.fetch
         firsts = fetch(slice_first.name).astype(np.int64)
-        chosen = int(np.diff(firsts).argmax())
+        chosen = int(np.diff(firsts).argmax()) if self._chosen is None else self._chosen
         counts = fetch(row_counts.name).reshape(-1, N_ROWS)[chosen].astype(np.int64)
         # Clusters of no row, and those of a row with too many, have a place at the end that stays empty.
         begin = int(firsts[chosen])
@@ -145,6 +151,7 @@ class EventReader:
             links=links,
             deleted_links=np.column_stack(np.divmod(deleted, max(len(row), 1))),
             seeds=row_first[seeds >> 16] + (seeds & 0xFFFF),
+            tracklets=_tracklets_of(fetch(weights.name, end)[begin:end].astype(np.int64)),
             tracks=_tracks_of(
                 fetch(track.name, n_tracks),
                 fetch(track_cluster.name, int(fetch(track_cluster_count.name)[0])),
@@ -164,6 +171,14 @@ def _links(target: Integers, row: Integers, row_first: Integers, step: int) -> I
     """Pairs of clusters, i64[links, 2], from numbers in the row `step` rows away."""
     own = np.flatnonzero(target != NO_CLUSTER)
     return np.column_stack([own, row_first[row[own] + step] + target[own]])
+
+
+def _tracklets_of(weight: Integers) -> tuple[Integers, ...]:
+    """Clusters, which come in the order of rows, by the tracklet in the lower 16 bits of their weight."""
+    own = np.flatnonzero(weight)
+    order = own[np.argsort(weight[own] & 0xFFFF, kind="stable")]
+    groups = np.split(order, np.flatnonzero(np.diff(weight[order] & 0xFFFF)) + 1)
+    return tuple(group for group in groups if len(group) > 1)
 
 
 def _tracks_of(

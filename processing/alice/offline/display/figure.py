@@ -23,8 +23,9 @@ def event_png(picture: SlicePicture, source: str) -> bytes:
             at = np.column_stack([picture.x, v])
             for layer, links in (("deleted links", picture.deleted_links), ("links", picture.links)):
                 axes.add_collection(LineCollection(list(at[links]), colors=COLOURS[layer], linewidths=0.4))
-            tracks = [at[track] for track in picture.tracks]
-            axes.add_collection(LineCollection(tracks, colors=COLOURS["tracks"], linewidths=0.6))
+            for layer, width, of_layer in (("tracklets", 1.4, picture.tracklets), ("tracks", 0.6, picture.tracks)):
+                lines = [at[clusters] for clusters in of_layer]
+                axes.add_collection(LineCollection(lines, colors=COLOURS[layer], linewidths=width))
             axes.scatter(at[:, 0], at[:, 1], s=0.6, color=COLOURS["clusters"], label="clusters")
             axes.scatter(at[picture.seeds, 0], at[picture.seeds, 1], s=5, color=COLOURS["seeds"], label="seeds")
             axes.set_xlabel("x in cm")

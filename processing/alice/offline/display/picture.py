@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
 from hltnode.processing.alice.offline.display.event_reader import EventReader, SlicePicture
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -17,6 +16,7 @@ COLOURS = {
     "deleted links": "#c3c9d1",
     "links": "#4c78a8",
     "seeds": "#54a24b",
+    "tracklets": "#eeca3b",
     "tracks": "#e45756",
 }
 
@@ -26,15 +26,15 @@ def picture_maker(
 ) -> Callable[[Sequence[RawBank]], str]:
     """A function that draws an event from its raw banks for the status page, with one thread of the CPU.
 
-    Raises as EventReader; the function that is returned raises as EventReader.read. The rows are the built-in ones.
+    Raises as EventReader; the function that is returned raises as EventReader.read.
     """
     backend = create_backend("cpu", chain.kernels, threads=1)
-    reader = EventReader(chain, backend, geometry, trigger, builtin_geometry())
+    reader = EventReader(chain, backend, geometry, trigger)
     return lambda banks: slice_drawing(reader.read(banks))
 
 
 def slice_drawing(picture: SlicePicture) -> str:
-    """Across the beam and along it: clusters, links in blue, deleted ones in grey, seeds and tracks."""
+    """Across the beam and along it: clusters, links in blue, deleted ones in grey, seeds, tracklets and tracks."""
     legend = "".join(
         f'<li><svg viewBox="0 0 18 12" aria-hidden="true"><rect x="1" y="1" width="16" height="10" fill="{colour}"/>'
         f"</svg>{name}</li>"
@@ -54,11 +54,14 @@ def _projection(picture: SlicePicture, v: NDArray[np.float64], span: tuple[float
     def dots(which: Iterable[int]) -> str:
         return "".join(f"M{places[i]}h0" for i in which)
 
-    tracks = "".join("M" + "L".join(places[i] for i in track.tolist()) for track in picture.tracks if len(track))
+    def lines(of: Iterable[NDArray[np.int64]]) -> str:
+        return "".join("M" + "L".join(places[i] for i in clusters.tolist()) for clusters in of if len(clusters))
+
     layers = (
         ("deleted links", pairs(picture.deleted_links), 0.15),
         ("links", pairs(picture.links), 0.15),
-        ("tracks", tracks, 0.25),
+        ("tracklets", lines(picture.tracklets), 0.5),
+        ("tracks", lines(picture.tracks), 0.25),
         ("clusters", dots(range(len(places))), 0.45),
         ("seeds", dots(picture.seeds.tolist()), 0.9),
     )

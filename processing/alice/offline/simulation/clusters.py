@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.alice.geometry.cluster_errors import PAD_LENGTHS, cluster_variances, cluster_widths
+from hltnode.processing.alice.geometry.cluster_errors import cluster_variances, cluster_widths
 from hltnode.processing.alice.geometry.tpc_geometry import TpcGeometry
 from hltnode.processing.alice.offline.simulation.crossings import Crossings
 from hltnode.protocol.alice.tpc_banks import CHAMBERS_OF_SLICE, FIRST_ROWS, N_ROWS, N_SLICES
@@ -80,32 +80,33 @@ def clusters_of(
     n = len(crossings)
     drift = np.abs(crossings.z) + shift[crossings.particle]
     length = geometry.half_length - np.abs(crossings.z)
+    pad = geometry.pad_length[crossings.row]
     angles = crossings.tan_y, crossings.tan_z
-    y_variance, z_variance = cluster_variances(crossings.row, length, *angles)
+    y_variance, z_variance = cluster_variances(pad, length, *angles)
     smeared = Clusters(
         slice_number=crossings.slice_number,
         row=crossings.row,
         particle=crossings.particle,
         y=crossings.y + np.sqrt(y_variance) * rng.standard_normal(n),
         drift=drift + np.sqrt(z_variance) * rng.standard_normal(n),
-        charge=_charges(rng, crossings, ionisation),
+        charge=_charges(rng, crossings, pad, ionisation),
     )
     taken = smeared.charge >= MIN_CHARGE
     taken &= rng.random(n) < response.efficiency
     # Outside of this time the pads are not read.
     taken &= (drift >= 0.0) & (drift <= geometry.half_length)
     taken &= np.abs(smeared.y) <= geometry.half_width[smeared.row] - EDGE
-    y_width, z_width = cluster_widths(crossings.row, length, *angles)
+    y_width, z_width = cluster_widths(pad, length, *angles)
     merged = _merged(smeared.chosen(taken), y_width[taken], z_width[taken])
     whole = _with_noise(rng, merged, rng.poisson(response.noise * len(merged)), geometry)
     chamber = whole.slice_number * CHAMBERS_OF_SLICE + _CHAMBER_OF_ROW[whole.row]
     return whole.chosen(~np.isin(chamber, response.dead_chambers))
 
 
-def _charges(rng: np.random.Generator, crossings: Crossings, ionisation: Floats) -> Floats:
+def _charges(rng: np.random.Generator, crossings: Crossings, pad: Floats, ionisation: Floats) -> Floats:
     """Charges by J. E. Moyal's approximation of Landau's distribution: minus the logarithm of a squared normal."""
     fluctuation = -np.log(np.maximum(rng.standard_normal(len(crossings)) ** 2, 1e-9))
-    path = PAD_LENGTHS[crossings.row] * np.sqrt(1.0 + crossings.tan_y**2 + crossings.tan_z**2)
+    path = pad * np.sqrt(1.0 + crossings.tan_y**2 + crossings.tan_z**2)
     factor = np.maximum(1.0 + CHARGE_SPREAD * fluctuation, 0.1)
     charges: Floats = CHARGE_OF_CM * ionisation[crossings.particle] * path * factor
     return charges

@@ -6,6 +6,7 @@ from pathlib import Path
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.imaging.offline.display.event_reader import EventReader, ImagePicture, run_and_event
 from hltnode.processing.imaging.offline.display.html_page import event_page
+from hltnode.processing.offline.chain_tools import NO_OPTIONS, NoOptions
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -14,11 +15,19 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 class ImageDisplay:
     """Images with their components in colour."""
 
+    options = NoOptions
+
     def run_and_event(self, banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
         """Run and event number from an ODIN bank."""
         return run_and_event(banks)
 
-    def reader(self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig) -> EventReader:
+    def reader(
+        self,
+        chain: TriggerChain,
+        geometry: Path | None,
+        trigger: TriggerConfig,
+        own: NoOptions = NO_OPTIONS,  # noqa: ARG002
+    ) -> EventReader:
         """What labels the images of events. Raises ValueError for a geometry, BackendError."""
         constants = chain.load_geometry(geometry)
         return EventReader(chain, create_backend("cpu", chain.kernels, threads=1), constants, trigger)

@@ -7,6 +7,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
 from hltnode.processing.lhcb.offline.display.html_page import event_page
 from hltnode.processing.lhcb.offline.display.scene import Scene
+from hltnode.processing.offline.chain_tools import NO_OPTIONS, NoOptions
 from hltnode.processing.offline.shown_event import run_and_event
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain
@@ -16,11 +17,19 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 class LhcbDisplay:
     """Hits, tracks, vertices, and the truth of simulated events."""
 
+    options = NoOptions
+
     def run_and_event(self, banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
         """Run and event number from the ODIN bank."""
         return run_and_event(banks)
 
-    def reader(self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig) -> EventReader:
+    def reader(
+        self,
+        chain: TriggerChain,
+        geometry: Path | None,
+        trigger: TriggerConfig,
+        own: NoOptions = NO_OPTIONS,  # noqa: ARG002
+    ) -> EventReader:
         """What reconstructs events with a trigger configuration. Raises GeometryError, BackendError."""
         return EventReader(
             chain,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.offline.chain_tools import NO_OPTIONS, NoOptions
 from hltnode.processing.offline.shown_event import run_and_event
 from hltnode.processing.raw.offline.display.event_reader import BankPicture, EventReader
 from hltnode.processing.raw.offline.display.html_page import event_page
@@ -15,11 +16,19 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 class RawDisplay:
     """Sizes of banks by source."""
 
+    options = NoOptions
+
     def run_and_event(self, banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
         """Run and event number from an ODIN bank."""
         return run_and_event(banks)
 
-    def reader(self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig) -> EventReader:
+    def reader(
+        self,
+        chain: TriggerChain,
+        geometry: Path | None,
+        trigger: TriggerConfig,
+        own: NoOptions = NO_OPTIONS,  # noqa: ARG002
+    ) -> EventReader:
         """What lists the banks of events. Raises ValueError for a geometry, BackendError."""
         constants = chain.load_geometry(geometry)
         return EventReader(chain, create_backend("cpu", chain.kernels, threads=1), constants, trigger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.processing.alice.chain import CHAIN
-from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
+from hltnode.processing.alice.geometry.tpc_geometry import FILE_NAME, builtin_geometry
 from hltnode.processing.alice.offline.display.picture import slice_drawing
 from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
 from hltnode.processing.alice.offline.tools import TOOLS
@@ -58,6 +59,15 @@ def test_the_fullest_slice_is_drawn_with_clusters_links_seeds_and_tracks() -> No
     # A seed begins a chain of links.
     starts, ends = set(picture.links[:, 0].tolist()), set(picture.links[:, 1].tolist())
     assert set(picture.seeds.tolist()) <= starts - ends
+    # Each cluster belongs to one tracklet; most tracks have the clusters of one.
+    in_tracklets = np.concatenate(picture.tracklets)
+    assert len(np.unique(in_tracklets)) == len(in_tracklets)
+    of = {int(cluster): i for i, tracklet in enumerate(picture.tracklets) for cluster in tracklet}
+    shares = [
+        np.unique([of.get(c, -1) for c in track.tolist()], return_counts=True)[1].max() / len(track)
+        for track in picture.tracks
+    ]
+    assert np.median(shares) > 0.9
     assert len(picture.tracks) > 0
     for track in picture.tracks:
         assert len(track) >= 10
@@ -90,9 +100,47 @@ def test_clusters_that_the_chain_does_not_use_are_not_drawn() -> None:
     for shown, flags, used in ((picture, ("BAD_CLUSTER", "ROW_TOO_FULL"), n + 20), (small, ("BAD_CLUSTER",), 20)):
         assert shown.flags == flags
         assert (len(shown.x), len(shown.y), shown.slice_number, shown.n_clusters) == (19, 19, 5, used)
-        assert shown.x.tolist() == builtin_geometry().row_x[:19].tolist()
+        np.testing.assert_allclose(shown.x, builtin_geometry().row_x[:19], rtol=1e-6)
         assert len(shown.tracks) == 1
         assert slice_drawing(shown).count("h0") == 2 * (19 + len(shown.seeds))
+
+
+def test_a_slice_is_chosen_by_an_option_and_its_rows_are_those_of_the_geometry(tmp_path: Path) -> None:
+    geometry = builtin_geometry()
+    (tmp_path / FILE_NAME).write_text(
+        json.dumps(
+            {
+                "row_x": (geometry.row_x + 2.0).tolist(),
+                "pad_width": geometry.pad_width.tolist(),
+                "pad_length": geometry.pad_length.tolist(),
+                "half_length": 249.7,
+                "field": [5.0, 0.0, 0.0],
+            }
+        )
+    )
+    file, page = tmp_path / "t.mdf", tmp_path / "s.html"
+    file.write_bytes(encode_block(SAMPLE, 0, [EVENT]))
+    arguments = ["display", str(file), "--chain", "alice_tpc", "-o", str(page), "--geometry", str(tmp_path)]
+    done = CliRunner().invoke(app, [*arguments, "--slice", "7"])
+    assert done.exit_code == 0, done.output
+    assert "slice 7" in done.output
+    n = int((EVENT.slice_number == 7).sum())
+    assert f"{n} clusters of {len(EVENT.clusters)}" in " ".join(done.output.split())
+    drawing = page.read_text()
+    assert "M87.19" in drawing or "M87.20" in drawing
+    assert "M85.19" not in drawing
+    assert CliRunner().invoke(app, [*arguments, "--slice", "36"]).exit_code == 2
+
+
+def test_the_status_page_draws_the_fullest_slice() -> None:
+    (record,) = iter_records(encode_block(SAMPLE, 0, [EVENT]))
+    trigger = CHAIN.load_trigger(None)
+    draw = CHAIN.picture_maker(CHAIN.load_geometry(None), trigger)
+    reader = TOOLS.display().reader(CHAIN, None, trigger)
+    picture = reader.read(record.banks(), "auto")
+    reader.close()
+    assert draw(record.banks()) == slice_drawing(picture)
+    assert len(draw(record.banks())) < 4_000_000
 
 
 def test_the_command_writes_html_and_png(tmp_path: Path) -> None:
