@@ -401,3 +401,36 @@ class UdpRefusal(StrEnum):
     AHEAD = "ahead"
     MISMATCH = "mismatch"
     NO_ROOM = "no_room"
+
+
+@unique
+class WindowCount(StrEnum):
+    """What a node counts of the windows of a streaming chain.
+
+    slices, slice_bytes: time slices and the bytes of their MFPs. windows: windows that are kept, before overlapping
+    ones are merged. records, hits, bytes: their records, the hits in these, and their bytes.
+    """
+
+    SLICES = "slices"
+    SLICE_BYTES = "slice_bytes"
+    WINDOWS = "windows"
+    RECORDS = "records"
+    HITS = "hits"
+    BYTES = "bytes"
+
+
+@unique
+class WindowFault(StrEnum):
+    """Windows that are not kept as their chain wants.
+
+    out_of_slice: begins in a margin, or in a slice whose times do not fit 63 bits. cut_off: a record of a window that
+    reaches beyond the margin. hit_outside: a hit outside of its sub-slice, as often as a window meets it. bytes_left:
+    bytes of a fragment that are no whole hit, in the same way. message_too_large: a decision message without its
+    windows.
+    """
+
+    OUT_OF_SLICE = "out_of_slice"
+    CUT_OFF = "cut_off"
+    HIT_OUTSIDE = "hit_outside"
+    BYTES_LEFT = "bytes_left"
+    MESSAGE_TOO_LARGE = "message_too_large"

@@ -34,6 +34,8 @@ from hltnode.daemon.common.vocabulary import (
     Stage,
     ThreadSetting,
     UdpRefusal,
+    WindowCount,
+    WindowFault,
     WriteErrorKind,
 )
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
@@ -290,6 +292,9 @@ class Counters:
     """Decisions that were sent after their deadline."""
     decisions_first: int = 0
     """Decisions that were sent before files and journal."""
+    windows: dict[WindowCount, int] = field(default_factory=lambda: dict.fromkeys(WindowCount, 0))
+    """Windows of time of a streaming chain."""
+    window_faults: dict[WindowFault, int] = field(default_factory=lambda: dict.fromkeys(WindowFault, 0))
     objects: dict[str, int] = field(default_factory=dict)
     """Objects found in events, by collection; the chain declares the collections, see `set_collections`."""
 

@@ -374,6 +374,19 @@ TABLE = (
         "Output lists that did not fit in the decision messages of their MEPs (decisions.max_list_bytes).",
         lambda r: r.counters.lists_left_out,
     ),
+    counters(
+        "windows",
+        "Windows of time of a streaming chain: slices and their bytes, windows that are kept, their records, hits and "
+        "bytes.",
+        "count",
+        lambda r: r.counters.windows.items(),
+    ),
+    counters(
+        "window_faults",
+        "Windows, hits and bytes that are not kept as their chain wants.",
+        "fault",
+        lambda r: r.counters.window_faults.items(),
+    ),
     counter(
         "late_decisions",
         "Decisions that were sent after their deadline (latency.deadline_us).",

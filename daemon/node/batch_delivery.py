@@ -112,6 +112,11 @@ class BatchDelivery:
         counters.count_objects(results.objects)
         counters.candidates_left_out += written.candidates_left_out
         counters.lists_left_out += written.lists_left_out
+        if written.windows is not None:
+            for count, n in written.windows.counts.items():
+                counters.windows[count] += n
+            for fault, n in written.windows.faults.items():
+                counters.window_faults[fault] += n
         counters.meps_not_processed += len(computed.not_processed)
         for timings in computed.timings:
             counters.stages[Stage.H2D].observe(timings.h2d)

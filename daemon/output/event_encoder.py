@@ -79,7 +79,9 @@ class EncodedEvents:
 class EncodedWindows:
     """Contiguous MDF records of windows of time. ends, slices: u64, end and time slice of each record.
 
-    windows, hits, cut_off, hits_outside, bytes_left: as daemon.output.time_windows.WindowTally.
+    windows: number of windows before they are merged. hits: hits of the records. cut_off: records of windows that reach
+    beyond the margin. hits_outside, bytes_left: hits outside of their sub-slice, and bytes of fragments that are no
+    whole record, as often as a window meets them.
     """
 
     data: bytes

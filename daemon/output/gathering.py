@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.vocabulary import CloseReason, EventStream
+from hltnode.daemon.common.vocabulary import CloseReason, EventStream, WindowCount, WindowFault
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
@@ -187,7 +187,7 @@ class EventGatherer:
             if stream not in self._stored:
                 not_stored[stream] = len(numbers)
             if tally is not None and stream is EventStream.ACCEPTED:
-                if tally.windows and stream in self._gathered:
+                if tally.counts[WindowCount.WINDOWS] and stream in self._gathered:
                     events[stream], tally = self._window_records(decided, tally)
             elif len(numbers) and stream in self._gathered:
                 block, n_left_out = self._records(computed, numbers)
@@ -254,15 +254,17 @@ class EventGatherer:
         batch, results = decided.computed.batch, decided.computed.results
         counts = results.lists[self._windows.name].counts
         not_kept = (results.accepted != 0) & (decided.to_error == 0) & (kept == 0)
+        left_out = [isinstance(each, SliceDecision) and self._windows.is_left_out(each) for each in decided.decisions]
         return WindowTally(
-            slices=len(batch.meps),
-            windows=int(counts[kept != 0].sum()),
-            slice_bytes=sum(int(mep.fragments[:, 2].sum()) for mep in batch.meps),
-            left_out=int(counts[not_kept].sum()),
-            messages_left_out=sum(
-                isinstance(each, SliceDecision) and self._windows.is_left_out(each.windows)
-                for each in decided.decisions
-            ),
+            {
+                WindowCount.SLICES: len(batch.meps),
+                WindowCount.SLICE_BYTES: sum(int(mep.fragments[:, 2].sum()) for mep in batch.meps),
+                WindowCount.WINDOWS: int(counts[kept != 0].sum()),
+            },
+            {
+                WindowFault.OUT_OF_SLICE: int(counts[not_kept].sum()),
+                WindowFault.MESSAGE_TOO_LARGE: sum(left_out),
+            },
         )
 
     def _window_records(self, decided: DecidedBatch, tally: WindowTally) -> tuple[list[RecordBlock], WindowTally]:
@@ -286,15 +288,21 @@ class EventGatherer:
             decided.kept[rows],
         )
         block = RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, encoded.slices)
-        return [block] if len(block) else [], replace(
-            tally,
-            records=len(block),
-            hits=encoded.hits,
-            nbytes=len(encoded.data),
-            cut_off=encoded.cut_off,
-            hits_outside=encoded.hits_outside,
-            bytes_left=encoded.bytes_left,
+        of_records = WindowTally(
+            {
+                **tally.counts,
+                WindowCount.RECORDS: len(block),
+                WindowCount.HITS: encoded.hits,
+                WindowCount.BYTES: len(encoded.data),
+            },
+            {
+                **tally.faults,
+                WindowFault.CUT_OFF: encoded.cut_off,
+                WindowFault.HIT_OUTSIDE: encoded.hits_outside,
+                WindowFault.BYTES_LEFT: encoded.bytes_left,
+            },
         )
+        return [block] if len(block) else [], of_records
 
     def _group_decision(self, computed: ComputedBatch, group: Sequence[MepRecord], results: Results) -> DecisionGroup:
         return DecisionGroup(

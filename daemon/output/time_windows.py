@@ -4,7 +4,7 @@ The windows of a sub-slice are kept if the lines accept the sub-slice. All loops
 compiled (protocol/window_records.cpp); Python sees slices.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import WindowCount, WindowFault
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.processing.framework.output_lists import ListContent, OutputList
 from hltnode.processing.framework.streaming import END, START, Streaming
 from hltnode.protocol._native import WindowLayout
-from hltnode.protocol.transport.decisions import room_for_lists
+from hltnode.protocol.transport.decisions import SliceDecision, room_for_lists
 from hltnode.protocol.value_lists import ListDescription, ValueList, encode_block
 
 MAX_TIME_NS = (1 << 63) - 1
@@ -28,27 +29,10 @@ log = get_logger("time_windows")
 
 @dataclass(frozen=True, slots=True)
 class WindowTally:
-    """Windows of one batch.
+    """What became of the windows of one batch."""
 
-    slices: time slices. windows: windows that are kept, before overlapping ones are merged. records: records that are
-    written. hits, nbytes: hits in the records, bytes of the records. slice_bytes: bytes of the MFPs of the slices.
-    left_out: windows that begin in a margin, or in a slice whose times cannot be told. cut_off: records of windows that
-    reach beyond the margin. hits_outside: hits outside of their sub-slice, as often as a window meets them.
-    bytes_left: bytes of fragments that are no whole record, in the same way. messages_left_out: decision messages
-    without their windows, which did not fit.
-    """
-
-    slices: int = 0
-    windows: int = 0
-    records: int = 0
-    hits: int = 0
-    nbytes: int = 0
-    slice_bytes: int = 0
-    left_out: int = 0
-    cut_off: int = 0
-    hits_outside: int = 0
-    bytes_left: int = 0
-    messages_left_out: int = 0
+    counts: Mapping[WindowCount, int]
+    faults: Mapping[WindowFault, int]
 
 
 class TimeWindows:
@@ -126,6 +110,6 @@ class TimeWindows:
             return self._left_out
         return encode_block(self._description, ValueList(offsets, values))
 
-    def is_left_out(self, block: bytes) -> bool:
+    def is_left_out(self, decision: SliceDecision) -> bool:
         """Whether a message has no windows because they did not fit."""
-        return block == self._left_out
+        return decision.windows == self._left_out

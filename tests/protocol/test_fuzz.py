@@ -62,6 +62,7 @@ from hltnode.protocol.transport.control_messages import decode_message, encode_m
 from hltnode.protocol.transport.decisions import (
     DecisionGroup,
     MepDecision,
+    SliceDecision,
     decode_decision,
     decode_decisions,
     encode_decision,
@@ -75,6 +76,7 @@ from hltnode.protocol.transport.tap_message import (
     encode_tap_header,
     encode_tapped_about,
 )
+from hltnode.protocol.value_lists import ListDescription, ValueList, encode_block
 from tests.protocol import fuzz
 from tests.protocol.packed_events import mfps_of_events
 from tests.protocol.raw_data.report_encoders import (
@@ -146,6 +148,17 @@ def _read_mdf(data: bytes) -> None:
         _read_event(record.banks())
 
 
+WINDOWS_BLOCK = encode_block(
+    ListDescription("windows", {"start_ns": "u8", "end_ns": "u8", "lines": "u4"}),
+    ValueList(
+        np.array([0, 1, 2], np.uint32),
+        {
+            "start_ns": np.array([5, 9], np.uint64),
+            "end_ns": np.array([7, 19], np.uint64),
+            "lines": np.array([1, 2], np.uint32),
+        },
+    ),
+)
 PARTICLE = McParticle(
     key=1,
     pid=211,
@@ -249,6 +262,14 @@ CASES: dict[str, tuple[Parser, bytes]] = {
         encode_decision(
             DecisionGroup(
                 "node", 1, 2, 33, 4, bytes(16), bytes(16), b"\x02\x00\x01\x00", b"\x05", bytes(24), bytes(12), "raw"
+            )
+        ),
+    ),
+    "decision on a slice": (
+        decode_decisions,
+        encode_decision(
+            SliceDecision(
+                "node", 1, 2, 3, 4, 2, 33, 6, "complete", (), b"\x03", bytes(16), bytes(8), windows=WINDOWS_BLOCK
             )
         ),
     ),

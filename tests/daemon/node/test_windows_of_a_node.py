@@ -9,6 +9,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from hltnode.daemon.common.vocabulary import WindowCount, WindowFault
 from hltnode.daemon.node.sizing import batch_limits, names_of_lists
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.daemon.replay.single_node import feed_meps
@@ -47,6 +48,8 @@ async def test_windows_and_hits_do_not_depend_on_the_length_of_slices(stream: Mo
                 await eventually(lambda: node.counters.decisions.subscribers > 0)
                 report = await feed_meps(meps, [feeder])
                 decisions = [decode_decision(await subscriber.recv()) for _ in range(n_slices)]
+                await eventually(lambda: node.counters.meps_acknowledged == n_slices)  # noqa: B023
+                counts, faults = dict(node.counters.windows), dict(node.counters.window_faults)
         assert report.complete
 
         found = []
@@ -58,4 +61,13 @@ async def test_windows_and_hits_do_not_depend_on_the_length_of_slices(stream: Mo
             columns = (windows.values[name].tolist() for name in ("start_ns", "end_ns", "lines", "n_hits"))
             found += list(zip(*columns, strict=True))
         assert sorted(found) == expected
-        check_windows(windows_in(list((folder / "out").glob("*accepted*.mdf"))), hits)
+        files = list((folder / "out").glob("*accepted*.mdf"))
+        records = windows_in(files)
+        check_windows(records, hits)
+        assert faults == dict.fromkeys(WindowFault, 0)
+        assert counts[WindowCount.SLICES] == n_slices
+        assert counts[WindowCount.WINDOWS] == len(expected)
+        assert counts[WindowCount.RECORDS] == len(records)
+        assert counts[WindowCount.HITS] == sum(len(record.hits) for record in records)
+        assert counts[WindowCount.BYTES] == sum(file.stat().st_size for file in files)
+        assert counts[WindowCount.SLICE_BYTES] > 8 * len(hits.times)

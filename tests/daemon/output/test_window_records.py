@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hltnode.daemon._native import OpenMeps
+from hltnode.daemon.common.vocabulary import WindowCount, WindowFault
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
@@ -328,8 +329,8 @@ def test_a_gatherer_keeps_windows_of_accepted_sub_slices_outside_of_margins() ->
         assert found.values["end_ns"].tolist() == [ORIGIN + event * LENGTH + 50 for event in kept]
         gathered = gatherer.gather(decided)
         assert gathered.windows is not None
-        assert gathered.windows.windows == len(kept)
-        assert gathered.windows.left_out == n - 2 - len(kept)
+        assert gathered.windows.counts[WindowCount.WINDOWS] == len(kept)
+        assert gathered.windows.faults[WindowFault.OUT_OF_SLICE] == n - 2 - len(kept)
 
 
 @given(st.integers(0, 3), st.data())

@@ -33,7 +33,7 @@ def test_each_window_is_in_the_files_once_after_a_kill(stream: ModuleType, tmp_p
             *("--events-per-mep", str(n_events)),
         )
         node = site.start("tests.daemon.processes.node_of_chain", str(site.config), package)
-        site.wait_for_events(80)
+        site.wait_for(lambda: (status := site.status()) is not None and status["events"]["processed"] >= 80, 180.0)
         node.kill()
         assert site.wait(node) == -signal.SIGKILL
         assert feeder.poll() is None
