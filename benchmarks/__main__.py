@@ -33,6 +33,7 @@ NAMES = (
     "ccl_sizes",
     "sparse_ccl",
     "na62_rich",
+    "km3net",
     "lines",
     "occupancy",
     "receive_and_build",
