@@ -34,6 +34,7 @@ NAMES = (
     "sparse_ccl",
     "na62_rich",
     "alice_tpc",
+    "km3net",
     "lines",
     "occupancy",
     "receive_and_build",

@@ -17,7 +17,11 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "km3net/hits/sort_hits_cpu.h"
+#include "km3net/triggers/find_candidates_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
-    X(fragment_offsets)
+    X(fragment_offsets) \
+    X(km3net_sort_hits) \
+    X(km3net_find_candidates)
 #endif

@@ -4,7 +4,7 @@
 // the number of all and of those of the sub-slice itself, the numbers of time slice and sub-slice, flags. One block per
 // event. Threads stride over the hits of a bank and append those that are used in any order; a bitonic network sorts
 // them. The order is total, so the result does not depend on the threads. With more than km3net_max_hits, none is used.
-// The CPU form merges the ordered hits of the PMTs. Bound: km3net_max_hits.
+// The CPU form sorts by buckets of time. Bound: km3net_max_hits.
 #pragma once
 
 #include "km3net/hits/generated/km3net_sort_hits.h"

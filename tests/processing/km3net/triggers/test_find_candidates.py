@@ -61,9 +61,9 @@ def test_simulated_hits_give_the_candidates_of_brute_force(changed: dict[str, An
 
 
 def test_other_detectors_give_the_candidates_of_brute_force() -> None:
-    for detector, rate, radius in ((nemo_tower(), 55_000.0, 60.0), (building_block(7, 18, 31), 1_000.0, 100.0)):
-        stream = HitStream(detector, Conditions(rate=rate, radius=radius, muon_rate=20_000.0, coincidences=300.0), 3)
-        found = check([stream.hits(i)[0] for i in range(12)], detector, time_window=1000)
+    for detector, rate, radius in ((nemo_tower(), 55_000.0, 60.0), (building_block(3, 18, 31), 1_000.0, 100.0)):
+        stream = HitStream(detector, Conditions(rate=rate, radius=radius, muon_rate=40_000.0, coincidences=300.0), 3)
+        found = check([stream.hits(i)[0] for i in range(6)], detector, time_window=1000)
         assert sum(map(len, found.candidates)) > 10
 
 

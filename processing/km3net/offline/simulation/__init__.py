@@ -1,0 +1,1 @@
+"""A simulated stream of hits: background, and muons with truth."""

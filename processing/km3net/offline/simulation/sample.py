@@ -1,0 +1,152 @@
+"""Time slices of a simulated stream as files, for `hltnode simulate`."""
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from numpy.typing import NDArray
+
+from hltnode.processing.km3net import detector_constants
+from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND
+from hltnode.processing.km3net.geometry import detx, pmt_table
+from hltnode.processing.km3net.geometry.detector import detector_of
+from hltnode.processing.km3net.offline.simulation import muons, stream
+from hltnode.processing.km3net.offline.simulation.stream import Conditions, HitStream, source_of_pmts
+from hltnode.processing.km3net.readout import TELESCOPE_READOUT
+from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
+from hltnode.processing.offline.worker_processes import encoded_blocks
+from hltnode.protocol.event_table import EventTable
+from hltnode.protocol.km3net.hit_banks import hits_bank, ordered_by_pmt, truth_bank
+from hltnode.protocol.mfp_packing import mfps_of_events
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.protocol.raw_data.odin import Odin, encode_odin
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+
+SUB_SLICES_PER_BLOCK = 256
+"""Also the sub-slices of a time slice without its margins, in files of MEPs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelescopeOptions:
+    """The options of `hltnode simulate` that this chain has of its own."""
+
+    pmt_rate: Annotated[float, typer.Option("--pmt-rate", min=0.0, max=1e7, help="Hz of single hits of a PMT.")] = (
+        55_000.0
+    )
+    coincidences: Annotated[
+        float, typer.Option("--coincidences", min=0.0, max=1e6, help="Hz of decays that hit two adjacent PMTs.")
+    ] = 20.0
+    bright: Annotated[int, typer.Option("--bright", min=0, max=1000, help="PMTs with bioluminescence.")] = 2
+    bright_rate: Annotated[float, typer.Option("--bright-rate", min=0.0, max=1e7, help="Their rate in Hz.")] = 1e6
+    muon_rate: Annotated[float, typer.Option("--muon-rate", min=0.0, max=1e6, help="Muons in Hz.")] = 2_000.0
+    radius: Annotated[
+        float, typer.Option("--radius", min=0.0, max=1000.0, help="m from the middle in which muons pass.")
+    ] = 60.0
+
+    def conditions(self) -> Conditions:
+        """What the simulation needs."""
+        return Conditions(
+            rate=self.pmt_rate,
+            coincidences=self.coincidences,
+            bright_pmts=self.bright,
+            bright_rate=self.bright_rate,
+            muon_rate=self.muon_rate,
+            radius=self.radius,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TelescopeSample:
+    """The sub-slices of a request; one is an event of the file."""
+
+    request: SampleRequest
+    own: TelescopeOptions
+
+    @property
+    def name(self) -> str:
+        """A short name for files."""
+        return "telescope"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The request and the code."""
+        modules = (muons, stream, detector_constants, pmt_table, detx)
+        files = [Path(__file__), *(Path(str(module.__file__)) for module in modules)]
+        geometry = self.request.geometry
+        return {
+            "seed": self.request.seed,
+            "run": self.request.run,
+            "file_format": self.request.file_format,
+            "geometry": None if geometry is None else digest_of_files(sorted(geometry.glob("*.detx"))),
+            **self.description,
+            "code": digest_of_files(files),
+        }
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The chain's own options."""
+        return asdict(self.own)
+
+    def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
+        """Blocks of MDF records, or time slices as MEPs with margins. Raises ValueError for a geometry."""
+        _stream_of(self)
+        yield from encoded_blocks(partial(encode_block, self), n, SUB_SLICES_PER_BLOCK, jobs)
+
+    def events(self, n: int) -> Iterator[list[RawBank]]:
+        """Raw banks of the first n sub-slices."""
+        return (sub_slice_banks(self, number) for number in range(n))
+
+
+class TelescopeSimulation:
+    """Hits of a tower, or of the detector of a geometry: potassium 40, bioluminescence and muons."""
+
+    options = TelescopeOptions
+    named_samples: Mapping[str, NamedSample] = {
+        "telescope": NamedSample(events=4000, options={}, description="0.1 s of hits of an underwater telescope")
+    }
+
+    def sample(self, request: SampleRequest, options: TelescopeOptions) -> TelescopeSample:
+        """The sample of a request."""
+        return TelescopeSample(request, options)
+
+
+@cache
+def _stream_of(sample: TelescopeSample) -> HitStream:
+    return HitStream(detector_of(sample.request.geometry), sample.own.conditions(), sample.request.seed)
+
+
+def banks_of_hits(made: HitStream, hits: NDArray[Any]) -> list[RawBank]:
+    """The banks of HIT[hits] of a sub-slice: one for each source, empty ones included."""
+    of_pmts = source_of_pmts(made.detector)
+    source = of_pmts[hits["pmt"]]
+    return [hits_bank(i, ordered_by_pmt(hits[source == i])) for i in range(int(of_pmts.max()) + 1)]
+
+
+def sub_slice_banks(sample: TelescopeSample, number: int) -> list[RawBank]:
+    """The banks of a sub-slice."""
+    made = _stream_of(sample)
+    hits, true = made.hits(number)
+    return [*banks_of_hits(made, hits), truth_bank(true)]
+
+
+def encode_block(sample: TelescopeSample, first: int, n: int) -> bytes:
+    """Sub-slices first ... first + n - 1 as MDF records, or as one MEP with the margins of its neighbours.
+
+    The first slice of a run has no neighbour before it: its margin is empty.
+    """
+    run = sample.request.run
+    if sample.request.file_format != "mep":
+        made = (sub_slice_banks(sample, number) for number in range(first, first + n))
+        return b"".join(encode_record(encode_banks(banks), run=run) for banks in made)
+    empty = banks_of_hits(_stream_of(sample), _stream_of(sample).hits(0)[0][:0])
+    events = [
+        [encode_odin(Odin(run=run, event_id=max(i, 0))), *(sub_slice_banks(sample, i) if i >= 0 else empty)]
+        for i in range(first - MARGIN_BEFORE, first + n + MARGIN_BEHIND)
+    ]
+    number = first // SUB_SLICES_PER_BLOCK
+    return encode_mep(list(mfps_of_events(TELESCOPE_READOUT, EventTable.of_events(events), number).values()))

@@ -1,0 +1,24 @@
+"""The tools of this chain. Each is imported when it is asked for."""
+
+from typing import TYPE_CHECKING
+
+from hltnode.processing.offline.chain_tools import ChainTools
+
+if TYPE_CHECKING:
+    from hltnode.processing.km3net.offline.simulation.sample import TelescopeSimulation
+    from hltnode.processing.km3net.offline.tools.validation import TelescopeValidation
+
+
+def _simulation() -> "TelescopeSimulation":
+    from hltnode.processing.km3net.offline.simulation.sample import TelescopeSimulation
+
+    return TelescopeSimulation()
+
+
+def _validation() -> "TelescopeValidation":
+    from hltnode.processing.km3net.offline.tools.validation import TelescopeValidation
+
+    return TelescopeValidation()
+
+
+TOOLS = ChainTools(simulation=_simulation, validation=_validation)

@@ -1,0 +1,1 @@
+"""Candidates against simulated muons."""

@@ -1,0 +1,57 @@
+"""The CPU forms give the results of the common kernels bit by bit, for every instruction set."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.km3net.chain import CHAIN
+from hltnode.processing.km3net.hits.collections import MAX_CANDIDATES, MAX_HITS, MAX_WINDOWS
+from hltnode.processing.km3net.hits.sort_hits import sort_hits
+from hltnode.processing.km3net.triggers.find_candidates import find_candidates
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from tests.processing.chains.reference import run_reference
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
+from tests.processing.km3net.chain_under_test import odd_mep
+from tests.processing.km3net.telescope_events import COLUMNS
+
+LIBRARY = KernelLibrary(CHAIN.kernels)
+launch = partial(on_cpu, kernels=CHAIN.kernels)
+SETTINGS = (
+    "",
+    "[sequence.km3net_sort_hits]\ntime_window = 1000\n"
+    "[sequence.km3net_find_candidates]\ntime_window = 1000\nmin_hits = 3\npadding = 100\nmin_causal = 4\n",
+)
+
+PLACED = (
+    ("km3net_hits.hit", MAX_HITS, "km3net_hits.count"),
+    ("candidates.candidate", MAX_CANDIDATES, "candidates.count"),
+    ("windows.window", MAX_WINDOWS, "windows.count"),
+)
+
+
+def test_both_forms_find_the_same_candidates_for_every_instruction_set() -> None:
+    events = run_reference(CHAIN, odd_mep(31, 20), CHAIN.load_geometry(None), None, COLUMNS)
+    for settings in SETTINGS:
+        algorithms = tuple(TriggerConfig.from_toml(settings, CHAIN.menu).configure(events.sequence))
+        of_targets = [
+            run_algorithms(algorithms, events.given, events.n_events, events.limits, launch(target, common=common))
+            for target in LIBRARY.targets
+            for common in (False, True)
+        ]
+        common = of_targets[-1]
+        assert common["candidates.count"].sum() > 40
+        for form in of_targets[:-1]:
+            for name, most, count in PLACED:
+                used = np.arange(most) < form[count][: events.n_events, None]
+                np.testing.assert_array_equal(*(each[name].reshape(-1, most)[used] for each in (form, common)))
+            for name in ("km3net_hits.count", "km3net_hits.own", "candidates.count", "windows.count", "events.flags"):
+                np.testing.assert_array_equal(form[name], common[name], err_msg=name)
+
+
+def test_the_library_has_both_forms() -> None:
+    for target in LIBRARY.targets:
+        for each in (sort_hits, find_candidates):
+            assert LIBRARY.address(target, each.name) != LIBRARY.address(target, each.name, common=True)
