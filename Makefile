@@ -95,7 +95,7 @@ mutants: $(VENV)/.developed
 
 # Two halves of about the same length at a time; each prints its output at its end.
 check: $(VENV)/.developed | $(LINKS)
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check-types check-texts
+	@$(WITH_BYTECODE) $(MAKE) --no-print-directory -j2 --output-sync=target check-types check-texts
 
 check-types: $(VENV)/.developed | $(LINKS)
 	$(BIN)/mypy -m hltnode -p hltnode.protocol -p hltnode.processing -p hltnode.analysis -p hltnode.client -p hltnode.daemon
@@ -191,12 +191,12 @@ chart: $(VENV)/.developed
 systemd: $(VENV)/.developed
 	$(PYTEST) tests/deploy/test_under_systemd.py
 
-# The package itself, editable, with its kernels compiled.
+# The package itself, editable, with its kernels compiled. Modules of the libraries are compiled when they are imported.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CMAKE_FILES) $(NATIVE_SOURCES)
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@echo "downloading libraries and compiling the kernels for this machine: one to five minutes, once"
-	@$(BIN)/python -m pip install --quiet --editable . || { \
+	@$(BIN)/python -m pip install --quiet --no-compile --editable . || { \
 	  echo "the build has failed: see above; it needs a C++ compiler (apt install g++)" >&2; exit 1; }
 	@touch $@
 
