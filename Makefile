@@ -30,8 +30,10 @@ ALONE = "alone and not slow and not gpu"
 # missing here.
 ALONE_FILES = tests/daemon/node tests/daemon/processes $(shell grep -rlE 'mark\.(alone|process|loopback)\b' tests \
 	--include='test_*.py' | grep -vE '^tests/daemon/(node|processes)/' | sort)
+# Which of them have failed is kept apart from the other part, which runs at the same time.
+ALONE_CACHE = -o cache_dir=build/cache-of-tests-that-wait
 
-.PHONY: demo install test test-all soak attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test tests-that-compute tests-that-wait tests-that-failed test-all soak attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -43,14 +45,21 @@ demo: $(VENV)/.installed
 install: $(VENV)/.installed
 	@echo "hltnode is installed; to use it in this terminal:  source $(BIN)/activate"
 
-# First what only computes, then what has processes or sockets of its own. The second part runs also if the first one has
-# failed. Its tests wait more than they compute, so three files run at a time on two cores; a test that fails beside another
-# one runs once more alone, and that result counts.
+# What waits (tests with processes or sockets of their own) and what only computes, at the same time.
 test: $(VENV)/.developed
-	$(PYTEST) $(MAKE_TEST) -n $(TEST_WORKERS) --dist worksteal -m "not alone and not slow and not gpu"; parallel=$$?; \
-	{ $(PYTEST) $(MAKE_TEST) -n $(ALONE_WORKERS) --dist loadfile -m $(ALONE) $(ALONE_FILES) || \
-	  $(PYTEST) --hypothesis-profile make-test --last-failed --last-failed-no-failures none -m $(ALONE) $(ALONE_FILES); } \
-	&& exit $$parallel
+	@MAKE="$(MAKE)" tools/run_tests.sh
+
+# A test of this part may get little processor time while the other part runs.
+tests-that-compute: $(VENV)/.developed
+	$(PYTEST) $(MAKE_TEST) -n $(TEST_WORKERS) --dist worksteal --timeout 900 -m "not alone and not slow and not gpu"
+
+# These wait more than they compute, so three files run at a time on two cores.
+tests-that-wait: $(VENV)/.developed
+	$(PYTEST) $(MAKE_TEST) $(ALONE_CACHE) -n $(ALONE_WORKERS) --dist loadfile -m $(ALONE) $(ALONE_FILES)
+
+# Those of them that have failed, once more.
+tests-that-failed: $(VENV)/.developed
+	$(PYTEST) --hypothesis-profile make-test $(ALONE_CACHE) --last-failed --last-failed-no-failures none -m $(ALONE) $(ALONE_FILES)
 
 test-all: $(VENV)/.developed
 	$(PYTEST)
@@ -86,7 +95,7 @@ mutants: $(VENV)/.developed
 
 # Two halves of about the same length at a time; each prints its output at its end.
 check: $(VENV)/.developed | $(LINKS)
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check-types check-texts
+	@$(WITH_BYTECODE) $(MAKE) --no-print-directory -j2 --output-sync=target check-types check-texts
 
 check-types: $(VENV)/.developed | $(LINKS)
 	$(BIN)/mypy -m hltnode -p hltnode.protocol -p hltnode.processing -p hltnode.analysis -p hltnode.client -p hltnode.daemon
@@ -182,12 +191,12 @@ chart: $(VENV)/.developed
 systemd: $(VENV)/.developed
 	$(PYTEST) tests/deploy/test_under_systemd.py
 
-# The package itself, editable, with its kernels compiled.
+# The package itself, editable, with its kernels compiled. Modules of the libraries are compiled when they are imported.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CMAKE_FILES) $(NATIVE_SOURCES)
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@echo "downloading libraries and compiling the kernels for this machine: one to five minutes, once"
-	@$(BIN)/python -m pip install --quiet --editable . || { \
+	@$(BIN)/python -m pip install --quiet --no-compile --editable . || { \
 	  echo "the build has failed: see above; it needs a C++ compiler (apt install g++)" >&2; exit 1; }
 	@touch $@
 

@@ -72,11 +72,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected.
+
+    Nearly all new objects of that time live until the end, and to look for garbage among them is a third of the work.
+    """
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exempt modules and collected tests, which live until the end, from the collections of garbage in tests.
 
     Many tests collect garbage and search all objects for open sockets, each of which would visit millions of objects.
     """
+    gc.enable()
     gc.collect()
     gc.freeze()
 

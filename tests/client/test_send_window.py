@@ -415,13 +415,13 @@ def test_thousands_of_kept_meps_cost_no_time_per_acknowledgement() -> None:
     def seconds(kept: int) -> float:
         window = window_with(*range(kept), limit=kept)
         drain(window)
-        begin = time.perf_counter()
+        begin = time.thread_time()
         for mep in range(500):
             window.acknowledge(mep, mep)
             window.queue_lost(0)
             assert window.first_unacknowledged == mep + 1
             send_next(window, 0)
-        return time.perf_counter() - begin
+        return time.thread_time() - begin
 
     few = min(seconds(1000) for _ in range(3))
     assert min(seconds(64_000) for _ in range(3)) < 8 * few + 0.01

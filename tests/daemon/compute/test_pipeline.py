@@ -105,6 +105,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     assert bench.pipeline.stop(5.0)
 
 
+@pytest.mark.alone
 def test_batches_of_several_slots_are_in_flight_together(bench: Bench) -> None:
     bench.engine.behaviour.seconds = 1.0
     begin = time.monotonic()

@@ -235,7 +235,7 @@ def test_hanging_nodes_delay_no_page_and_take_a_few_threads_only() -> None:
     try:
         start = time.monotonic()
         assert all(view.overview is None for view in reader.look())
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 5  # a node hangs for 10 s
         wait_until(lambda: len(farm.asked) == THREADS)
         farm.lost = farm.addresses[3]
         farm.answer.set()
