@@ -267,13 +267,16 @@ async def test_requests_expire_and_can_be_cancelled(tmp_path: Path, connect: Con
         begin = time.monotonic()
         await socket.send_multipart([encode_request(Request(2, timeout_ms=50)), mep()])
         await socket.send_multipart([encode_request(Request(3, 0)), mep()])
+        # The node has a longest time.
+        await socket.send_multipart([encode_request(Request(5, timeout_ms=3_600_000)), mep()])
         await socket.send_multipart([encode_request(Request(4, 0)), mep()])
         await socket.send(encode_request(Cancel(4)))
-        late = [await answer_of(socket) for _ in range(2)]
+        late = [await answer_of(socket) for _ in range(3)]
         assert time.monotonic() - begin >= 0.2
         assert [(each.id, each.reason) for each in late if isinstance(each, Refusal)] == [
             (2, RequestRefusal.EXPIRED),
             (3, RequestRefusal.EXPIRED),
+            (5, RequestRefusal.EXPIRED),
         ]
         assert at.counters.cancelled == 1
         at.engine.behaviour.hang.clear()
