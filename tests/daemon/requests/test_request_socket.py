@@ -231,6 +231,7 @@ async def test_a_flood_waits_for_itself_and_the_queue_refuses_more(tmp_path: Pat
         ([b""], RequestRefusal.MALFORMED),
         ([encode_request(Request(1, 0)), BAD_MAGIC], RequestRefusal.BAD_MEP),
         ([encode_request(Request(1, 0)), mep(17)], RequestRefusal.TOO_LARGE),
+        ([encode_request(Request(1, 0)), mep(1)], RequestRefusal.BUSY),
     ],
 )
 async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_ended(
@@ -240,6 +241,9 @@ async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_
         flood, other = connect(at.endpoint), connect(at.endpoint)
         await other.send_multipart([encode_request(Request(1, 0)), mep()])
         assert isinstance(await answer_of(other), Answer)
+
+        if reason is RequestRefusal.BUSY:
+            at.engine.behaviour.hang.set()
 
         async def send_on() -> None:
             while True:
@@ -251,6 +255,7 @@ async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_
         sending.cancel()
         assert operation.address_refusals == 1
         assert at.counters.refused[reason] > ADDRESS_AT_ONCE + FLOOD_MESSAGES
+        at.engine.behaviour.hang.clear()
         # An open connection of the same address is not affected.
         await other.send_multipart([encode_request(Request(2, 0)), mep(3)])
         answer = await answer_of(other)
