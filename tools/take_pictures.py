@@ -144,12 +144,12 @@ def event_display(site: Site, name: str) -> Path:
     return site.photograph((site.folder / "event.html").as_uri(), name, 1000)
 
 
-def report_of(*arguments: str, height: int) -> Callable[[Site, str], Path]:
+def report_of(command: str, sample: str, height: int) -> Callable[[Site, str], Path]:
     """The beginning of the HTML report of a command."""
 
     def take(site: Site, name: str) -> Path:
         page = f"{name}.html"
-        site.hltnode(*arguments, "--report", page, makes=page)
+        site.hltnode(command, f"{sample}.mdf", "--report", page, makes=page)
         return site.photograph((site.folder / page).as_uri(), name, height)
 
     return take
@@ -157,15 +157,17 @@ def report_of(*arguments: str, height: int) -> Callable[[Site, str], Path]:
 
 PICTURES: Mapping[str, Callable[[Site, str], Path]] = {
     "event-display": event_display,
-    "report-validate": report_of("validate", "minbias.mdf", height=1300),
-    "report-rates": report_of("rates", "enriched.mdf", height=1300),
-    "report-efficiency": report_of("efficiency", "jpsi.mdf", height=1300),
+    "report-validate": report_of("validate", "minbias", height=1300),
+    "report-rates": report_of("rates", "enriched", height=1300),
+    "report-efficiency": report_of("efficiency", "jpsi", height=1300),
     "farm-page": farm_page,
     "top": top,
     "status-page": status_page,
 }
 """The pictures by the names of their files; those that need no node are first, while the nodes collect a past."""
 OF_NODES = {"farm-page", "top", "status-page"}
+SAMPLE_OF = {"event-display": "jpsi", "report-efficiency": "jpsi", "report-rates": "enriched"}
+"""The sample of a picture; the nodes and the other pictures take `minbias`."""
 
 
 def main() -> None:
@@ -184,7 +186,8 @@ def main() -> None:
     with ExitStack() as stack:
         folder = (options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        for sample, (kind, times) in SAMPLES.items():
+        for sample in sorted({SAMPLE_OF.get(name, "minbias") for name in names}):
+            kind, times = SAMPLES[sample]
             n = times * options.events
             print(f"{n} simulated events of {sample} ...", flush=True)
             make = ("simulate", "-n", str(n), *kind, "--jobs", "0", "-o", f"{sample}.mdf")

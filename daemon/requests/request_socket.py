@@ -328,7 +328,12 @@ class RequestSocket:
     def _refuse_message(self, sender: Sender, number: int, reason: RequestRefusal, text: str) -> None:
         """Refuse a message that has just come. With many of them its sender gets no more answers, and then ends."""
         now_ns = self._clock_ns()
-        if self._budget.admits_stranger(_address(sender.last), 0, now_ns):
+        if reason is RequestRefusal.BUSY:
+            # Many clients of a machine may find a busy node: each has a budget of its own.
+            admitted = self._budget.admits_feeder(sender.client, 0, now_ns)
+        else:
+            admitted = self._budget.admits_stranger(_address(sender.last), 0, now_ns)
+        if admitted:
             self._refuse(sender.client, number, reason, text)
             return
         self._counters.refused[reason] += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants.change_list import Change, ChangeListError, check, load
+from tools.mutants.change_list import ROOT, Change, ChangeListError, check, load
 from tools.mutants.results import Outcome, Result, read_results, share_noticed, table, write_results
 
 CHANGE = Change(
@@ -29,6 +29,12 @@ def test_every_change_of_the_list_fits_the_code() -> None:
     check(changes)
     assert len(changes) >= 100
     assert len({change.room for change in changes}) > 35
+
+
+@pytest.mark.parametrize("part", ["daemon", "processing", "protocol"])
+def test_every_room_has_a_change(part: str) -> None:
+    rooms = {file.relative_to(ROOT).parts[:2] for file in (ROOT / part).glob("*/**/*.py") if file.name != "__init__.py"}
+    assert rooms - {Path(change.file).parts[:2] for change in load()} == set()
 
 
 def test_a_change_replaces_its_old_text_and_nothing_else(tree: Path) -> None:

@@ -38,6 +38,19 @@ def test_a_picture_gets_as_many_colours_as_fit(tmp_path: Path, monkeypatch: pyte
         write_small(tmp_path / "raw.png", tmp_path / "small.png")
 
 
+@pytest.mark.parametrize(("name", "sample"), [("report-rates", "enriched"), ("event-display", "jpsi")])
+def test_a_picture_makes_its_own_sample_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, sample: str
+) -> None:
+    made = []
+    monkeypatch.setattr(take_pictures.Site, "hltnode", lambda _self, *_arguments, makes: made.append(makes))
+    monkeypatch.setattr(take_pictures.Site, "photograph", lambda _self, *_arguments: tmp_path / "raw.png")
+    monkeypatch.setattr(take_pictures, "write_small", lambda _raw, _to: 1)
+    monkeypatch.setattr(sys, "argv", ["take_pictures", name, "--to", str(tmp_path)])
+    take_pictures.main()
+    assert [each for each in made if each.endswith(".mdf")] == [f"{sample}.mdf"]
+
+
 def test_a_page_that_never_comes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(take_pictures, "START_SECONDS", 0.1)
     (port,) = free_ports(1)

@@ -231,6 +231,7 @@ async def test_a_flood_waits_for_itself_and_the_queue_refuses_more(tmp_path: Pat
         ([b""], RequestRefusal.MALFORMED),
         ([encode_request(Request(1, 0)), BAD_MAGIC], RequestRefusal.BAD_MEP),
         ([encode_request(Request(1, 0)), mep(17)], RequestRefusal.TOO_LARGE),
+        ([encode_request(Request(1, 0)), mep(1)], RequestRefusal.BUSY),
     ],
 )
 async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_ended(
@@ -240,6 +241,9 @@ async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_
         flood, other = connect(at.endpoint), connect(at.endpoint)
         await other.send_multipart([encode_request(Request(1, 0)), mep()])
         assert isinstance(await answer_of(other), Answer)
+
+        if reason is RequestRefusal.BUSY:
+            at.engine.behaviour.hang.set()
 
         async def send_on() -> None:
             while True:
@@ -251,6 +255,7 @@ async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_
         sending.cancel()
         assert operation.address_refusals == 1
         assert at.counters.refused[reason] > ADDRESS_AT_ONCE + FLOOD_MESSAGES
+        at.engine.behaviour.hang.clear()
         # An open connection of the same address is not affected.
         await other.send_multipart([encode_request(Request(2, 0)), mep(3)])
         answer = await answer_of(other)
@@ -267,13 +272,16 @@ async def test_requests_expire_and_can_be_cancelled(tmp_path: Path, connect: Con
         begin = time.monotonic()
         await socket.send_multipart([encode_request(Request(2, timeout_ms=50)), mep()])
         await socket.send_multipart([encode_request(Request(3, 0)), mep()])
+        # The node has a longest time.
+        await socket.send_multipart([encode_request(Request(5, timeout_ms=3_600_000)), mep()])
         await socket.send_multipart([encode_request(Request(4, 0)), mep()])
         await socket.send(encode_request(Cancel(4)))
-        late = [await answer_of(socket) for _ in range(2)]
+        late = [await answer_of(socket) for _ in range(3)]
         assert time.monotonic() - begin >= 0.2
         assert [(each.id, each.reason) for each in late if isinstance(each, Refusal)] == [
             (2, RequestRefusal.EXPIRED),
             (3, RequestRefusal.EXPIRED),
+            (5, RequestRefusal.EXPIRED),
         ]
         assert at.counters.cancelled == 1
         at.engine.behaviour.hang.clear()
