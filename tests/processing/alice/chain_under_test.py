@@ -39,9 +39,11 @@ def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
 CHAIN_UNDER_TEST = ChainUnderTest(
     chain=CHAIN,
     batches={
-        "tracks": ComparedBatch(reference=reference, finds=("tpc_tracks.count",), emulated=(1, 32, 256)),
+        "tracks": ComparedBatch(
+            reference=reference, finds=("tpc_tracks.count", "tpc_merged_tracks.count"), emulated=(1, 32, 256)
+        ),
         "tracks-by-ptx": ComparedBatch(
-            reference=short_tracks, finds=("tpc_tracks.count",), ptx=((32, False), (64, True))
+            reference=short_tracks, finds=("tpc_tracks.count", "tpc_merged_tracks.count"), ptx=((32, False), (64, True))
         ),
     },
     shared_batches=("tracks-by-ptx",),
