@@ -293,7 +293,8 @@ def test_one_particle_gives_one_track_over_borders_electrode_and_turns() -> None
         (0.05, middle, 0.2, -30.0, [18, 0], 2),  # the central electrode
         (9.0, middle + 0.9, 0.2, 2.0, None, None),  # it turns back
     ):
-        found = Merged(columns_of(mep_of([event_of(helix(q, phi, tan_lambda, z0))])))
+        turns = 0.9 if slices is None else 0.4
+        found = Merged(columns_of(mep_of([event_of(helix(q, phi, tan_lambda, z0, turns))])))
         assert len(found.merged) == 1
         (segments,) = found.segments
         if slices is None:
