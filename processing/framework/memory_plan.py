@@ -288,11 +288,18 @@ def _belongs_to_thread(
 
 
 def _share(regions: Sequence[Region], alignment: int) -> Area:
-    """Place regions so that none overlaps another one in use at the same step: largest first, each in the smallest gap
-    that fits."""
+    """Place regions so that none overlaps another one in use at the same step, each in the smallest gap that fits:
+    largest first, or in the order of their first use, whichever needs less memory."""
+    by_size = sorted(regions, key=lambda region: (-region.nbytes, region.first, region.column.name))
+    by_use = sorted(regions, key=lambda region: (region.first, -region.nbytes, region.column.name))
+    return min((_placed(regions, order, alignment) for order in (by_size, by_use)), key=lambda area: area.nbytes)
+
+
+def _placed(regions: Sequence[Region], order: Sequence[Region], alignment: int) -> Area:
+    """Place regions in this order; the area has them in their own one."""
     placed: list[Region] = []
     offset_of: dict[Column, int] = {}
-    for region in sorted(regions, key=lambda region: (-region.nbytes, region.first, region.column.name)):
+    for region in order:
         others = [other for other in placed if other.first <= region.last and region.first <= other.last]
         offset = offset_of[region.column] = _best_gap(others, region.nbytes, alignment)
         placed.append(replace(region, offset=offset))

@@ -36,13 +36,13 @@ def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
     yield mep_of(mixed_events(seed))
 
 
+FINDS = ("tpc_tracks.count", "tpc_merged_tracks.count")
+
 CHAIN_UNDER_TEST = ChainUnderTest(
     chain=CHAIN,
     batches={
-        "tracks": ComparedBatch(reference=reference, finds=("tpc_tracks.count",), emulated=(1, 32, 256)),
-        "tracks-by-ptx": ComparedBatch(
-            reference=short_tracks, finds=("tpc_tracks.count",), ptx=((32, False), (64, True))
-        ),
+        "tracks": ComparedBatch(reference=reference, finds=FINDS, emulated=(1, 32, 256)),
+        "tracks-by-ptx": ComparedBatch(reference=short_tracks, finds=FINDS, ptx=((32, False), (64, True))),
         **{
             # tests/processing/alice/tpc/test_schedules.py has more block sizes, with larger events.
             sequence: ComparedBatch(

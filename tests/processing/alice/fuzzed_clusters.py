@@ -28,10 +28,13 @@ def check(events: Sequence[FoundEvent]) -> None:
         assert event.tracks["n_clusters"].sum() == len(event.clusters)
         assert (event.tracks["n_clusters"] >= 10).all()
         assert (event.clusters < event.n_clusters).all()
-        for name in ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt", "chi2"):
-            assert np.isfinite(event.tracks[name]).all()
-        for name in ("c_yy", "c_zz", "c_ss", "c_ll", "c_qq"):
-            assert (event.tracks[name] > 0.0).all()
+        assert np.sort(event.segments).tolist() == list(range(len(event.tracks)))
+        assert event.merged["n_segments"].sum() == len(event.segments)
+        for tracks in (event.tracks, event.merged):
+            for name in ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt", "chi2"):
+                assert np.isfinite(tracks[name]).all()
+            for name in ("c_yy", "c_zz", "c_ss", "c_ll", "c_qq"):
+                assert (tracks[name] > 0.0).all()
 
 
 FUZZED_CLUSTERS = FuzzedDetector(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
 from hltnode.processing.alice.tpc.collections import CLUSTERS_PER_TRACK, SPARE_PAIRS, TRACK
+from hltnode.processing.alice.tpc.merging.collections import MERGED_TRACK
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MFP_ALIGNMENT
 from hltnode.processing.framework.limits import BatchLimits
@@ -125,6 +126,8 @@ def mep_of(
 COLUMNS = (
     *("events.first_cluster", "all_tpc_clusters.count", "tpc_tracklets.count", "tpc_slices.row_counts"),
     *("tpc_tracks.count", "tpc_tracks.track", "tpc_track_clusters.count", "tpc_track_clusters.cluster"),
+    *("tpc_merged_tracks.count", "tpc_merged_tracks.track"),
+    *("tpc_merged_segments.count", "tpc_merged_segments.segment"),
     *("events.number", "events.flags"),
 )
 """Every column that the chain writes for lines and outputs, and the clusters of rows."""
@@ -132,19 +135,23 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class FoundEvent:
-    """Tracks of an event, and the numbers of their clusters, one track after the other."""
+    """Tracks of an event, and the numbers of their clusters, one track after the other; merged tracks and segments."""
 
     tracks: NDArray[np.void]
     clusters: NDArray[np.uint32]
     n_clusters: int
     flags: int
     number: int
+    merged: NDArray[np.void]
+    segments: NDArray[np.uint32]
 
     def same_as(self, other: FoundEvent) -> bool:
         """Whether both events are equal bit by bit."""
         return (
             self.tracks.tobytes() == other.tracks.tobytes()
             and self.clusters.tobytes() == other.clusters.tobytes()
+            and self.merged.tobytes() == other.merged.tobytes()
+            and self.segments.tobytes() == other.segments.tobytes()
             and (self.n_clusters, self.flags, self.number) == (other.n_clusters, other.flags, other.number)
         )
 
@@ -178,6 +185,7 @@ def events_of(columns: dict[str, NDArray[Any]], n_events: int) -> list[FoundEven
         first, n = int(begins[event]) // CLUSTERS_PER_TRACK + event * N_SLICES, int(columns["tpc_tracks.count"][event])
         hit = (int(begins[event]) // 2 + event * N_SLICES * SPARE_PAIRS) * 3
         n_hits = int(columns["tpc_track_clusters.count"][event])
+        n_merged, n_segments = (int(columns[f"tpc_merged_{name}.count"][event]) for name in ("tracks", "segments"))
         found.append(
             FoundEvent(
                 columns["tpc_tracks.track"].view(TRACK.dtype)[first : first + n],
@@ -185,6 +193,8 @@ def events_of(columns: dict[str, NDArray[Any]], n_events: int) -> list[FoundEven
                 int(columns["all_tpc_clusters.count"][event]),
                 int(columns["events.flags"][event]),
                 int(columns["events.number"][2 * event]),
+                columns["tpc_merged_tracks.track"].view(MERGED_TRACK.dtype)[first : first + n_merged],
+                columns["tpc_merged_segments.segment"][first : first + n_segments],
             )
         )
     return found

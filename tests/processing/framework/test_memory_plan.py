@@ -86,6 +86,26 @@ def test_a_column_takes_the_memory_of_one_that_is_read_no_more() -> None:
     assert not overlap(the(plan.arena, y), the(plan.arena, z))
 
 
+def test_columns_are_placed_by_size_or_by_use_whichever_needs_less() -> None:
+    """The largest columns first would take the place that a later one needs as a whole."""
+    a, b, c, d = (HITS.column(name, F32, width=width) for name, width in zip("abcd", (40, 30, 30, 40), strict=True))
+    plan = on_device(
+        an_algorithm("one", writes=(a,)),
+        an_algorithm("two", reads=(a,), writes=(b,)),
+        an_algorithm("three", reads=(b,), writes=(c,)),
+        an_algorithm("four", reads=(c,), writes=(d,)),
+    )
+    in_use = max(plan.bytes_by_algorithm.values())
+    assert in_use <= plan.arena.nbytes < in_use + 4 * ARENA_ALIGNMENT
+    # Here the order of use would leave a gap.
+    e, f = (HITS.column(name, F32, width=width) for name, width in (("e", 10), ("f", 60)))
+    other = on_device(
+        an_algorithm("one", writes=(e, a)),
+        an_algorithm("two", reads=(e,), writes=(f,)),
+    )
+    assert other.arena.nbytes < max(other.bytes_by_algorithm.values()) + 4 * ARENA_ALIGNMENT
+
+
 def test_a_column_that_is_updated_lives_until_then() -> None:
     x, y = (HITS.column(name, F32) for name in "xy")
     plan = on_device(

@@ -12,6 +12,9 @@ from hltnode.processing.framework.collections import U8, U16, U32, Collection, P
 
 SLOPE_BINS, DIRECTION_BINS = 64, 64
 """Bins of segments: |pz / pT|, and the axis of the helix."""
+DIRECTION_REACH = 5
+SLOPE_REACH = 2
+"""Bins of the axis and of |pz / pT| on each side in which segments of the same helix are searched."""
 SEGMENT_BINS = SLOPE_BINS * DIRECTION_BINS
 MAX_SEGMENTS = 32
 """Segments of a merged track. A particle that turns three times in the TPC has up to 30."""
@@ -66,6 +69,8 @@ tpc_merging_types = SharedTypes(
     sizes={
         "tpc_slope_bins": SLOPE_BINS,
         "tpc_direction_bins": DIRECTION_BINS,
+        "tpc_direction_reach": DIRECTION_REACH,
+        "tpc_slope_reach": SLOPE_REACH,
         "tpc_segment_bins": SEGMENT_BINS,
         "tpc_max_segments": MAX_SEGMENTS,
         "tpc_no_end": NO_END,
@@ -83,8 +88,9 @@ cluster_row = event_clusters.column("row", U8)
 
 segment_first_hit = tracks.column("first_hit", U32)
 """Place of the first cluster of each segment among those of its event."""
-segment_ends = tracks.column("ends", SEGMENT_END, width=2)
-"""Inner and outer end."""
+inner_end = tracks.column("inner", SEGMENT_END)
+outer_end = tracks.column("outer", SEGMENT_END)
+"""An outer end without direction: there is none."""
 segment_rows = tracks.column("rows", U8, width=2)
 """Rows of the first and the last cluster."""
 segment_bin = tracks.column("bin", U16)

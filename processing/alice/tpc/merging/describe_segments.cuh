@@ -64,8 +64,8 @@ HLT_KERNEL(tpc_describe_segments)
         if (hlt::fit_outwards(filter, places, hits + own, n_hits, p.max_fit_chi2, t))
             outer = hlt::end_of(filter, t, track.slice, true);
         p.tpc_tracks.first_hit[first + i] = own;
-        p.tpc_tracks.ends[2u * (first + i)] = inner;
-        p.tpc_tracks.ends[2u * (first + i) + 1u] = outer;
+        p.tpc_tracks.inner[first + i] = inner;
+        p.tpc_tracks.outer[first + i] = outer;
         p.tpc_tracks.rows[2u * (first + i)] = places.row[hits[own]];
         p.tpc_tracks.rows[2u * (first + i) + 1u] = places.row[hits[own + n_hits - 1u]];
         p.tpc_tracks.bin[first + i] = static_cast<uint16_t>(hlt::bin_of_segment(inner));

@@ -10,8 +10,9 @@ from hltnode.processing.alice.tpc.collections import (
 from hltnode.processing.alice.tpc.merging.collections import (
     cluster_place,
     cluster_row,
+    inner_end,
+    outer_end,
     segment_bin,
-    segment_ends,
     segment_first_hit,
     segment_rows,
 )
@@ -26,7 +27,7 @@ describe_segments = Algorithm.beside(
     parts=N_SLICES,
     block_size=128,
     reads=(geometry, slice_track_count, slice_hit_count, track, track_cluster, cluster_place, cluster_row),
-    writes=(segment_first_hit, segment_ends, segment_rows, segment_bin),
+    writes=(segment_first_hit, inner_end, outer_end, segment_rows, segment_bin),
     constants=FIT_CONSTANTS,
     shared=FIT_CONSTANTS,
 )

@@ -32,7 +32,7 @@ HLT_KERNEL(tpc_find_clones)
     if (!p.takes(blockIdx.x)) return;
     const uint32_t event = p.event_of(blockIdx.x), first = p.tpc_tracks.first(event);
     const uint32_t* const begins = p.tpc_tracks.bin_begins + event * (hlt::tpc_segment_bins + 1u);
-    const hlt::tpc_segment_end* const ends = p.tpc_tracks.ends + 2u * first;
+    const hlt::tpc_segment_end* const inner = p.tpc_tracks.inner + first;
     const uint8_t* const rows = p.tpc_tracks.rows + 2u * first;
     const hlt::tpc_continuation limits{p.distance, p.angle, p.bend, p.z, p.slope, p.max_clone_gap, p.max_clone_gap};
     uint32_t number = 0;
@@ -49,7 +49,7 @@ HLT_KERNEL(tpc_find_clones)
             const uint32_t of_other = p.tpc_tracks.track[first + other].n_clusters;
             if (of_other < n || (of_other == n && other > i)) return;
             if (!hlt::covers_half(rows + 2u * other, rows + 2u * i)) return;
-            const float chi2 = hlt::continuation(limits, hlt::reversed(ends[2u * other]), ends[2u * i]);
+            const float chi2 = hlt::continuation(limits, hlt::reversed(inner[other]), inner[i]).chi2;
             if (chi2 < best || (chi2 == best && other < found)) {
                 best = chi2;
                 found = other;

@@ -3,9 +3,9 @@
 from hltnode.processing.alice.tpc.collections import slice_track_count, track
 from hltnode.processing.alice.tpc.merging.collections import (
     bin_begins,
+    inner_end,
     longer_segment,
     segment_bin,
-    segment_ends,
     segment_rows,
     shorter_segment,
     sorted_segments,
@@ -20,8 +20,8 @@ find_clones = Algorithm.beside(
     grid=Grid.PARTS,
     parts=N_SLICES,
     block_size=128,
-    reads=(slice_track_count, track, segment_ends, segment_rows, segment_bin, bin_begins, sorted_segments),
+    reads=(slice_track_count, track, inner_end, segment_rows, segment_bin, bin_begins, sorted_segments),
     writes=(longer_segment, shorter_segment),
-    constants={**LINK_CONSTANTS, "max_clone_gap": 200.0, "max_chi2": 50.0},
+    constants={**LINK_CONSTANTS, "max_clone_gap": 200.0, "max_chi2": 25.0},
 )
 """max_clone_gap: cm of the way between the inner ends. max_chi2: of five differences."""

@@ -15,7 +15,7 @@
 namespace hlt {
 
 /// Whether the free end `b` is a better beginning than `a`.
-__device__ bool begins_better(const tpc_segment_end* ends, uint32_t a, uint32_t b)
+__device__ bool begins_better(const tpc_ends& ends, uint32_t a, uint32_t b)
 {
     if (a % 2u != b % 2u) return b % 2u == 0u;
     const float za = ends[a].z < 0.f ? -ends[a].z : ends[a].z, zb = ends[b].z < 0.f ? -ends[b].z : ends[b].z;
@@ -29,7 +29,7 @@ struct tpc_beginning {
     bool is_long;
 };
 
-__device__ tpc_beginning beginning_of(const tpc_chain& chain, const tpc_segment_end* ends, uint32_t i)
+__device__ tpc_beginning beginning_of(const tpc_chain& chain, const tpc_ends& ends, uint32_t i)
 {
     if (chain.clones.is_clone(i)) return {0, 0, false};
     const tpc_way inwards = way_out(chain, 2u * i), outwards = way_out(chain, 2u * i + 1u);
@@ -53,7 +53,7 @@ HLT_KERNEL(tpc_join_segments)
     const uint32_t n = p.tpc_tracks.count[event], first = p.tpc_tracks.first(event);
     const uint32_t first_merged = p.tpc_merged_tracks.first(event);
     uint32_t* const segments = p.tpc_merged_segments.segment + p.tpc_merged_segments.first(event);
-    const hlt::tpc_segment_end* const ends = p.tpc_tracks.ends + 2u * first;
+    const hlt::tpc_ends ends{p.tpc_tracks.inner + first, p.tpc_tracks.outer + first};
     const hlt::tpc_chain chain{p.tpc_tracks.best_end + 2u * first,
                                {p.tpc_tracks.longer + first, p.tpc_tracks.shorter + first}};
     uint32_t n_merged = 0, n_segments = 0;

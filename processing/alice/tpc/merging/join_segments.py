@@ -3,6 +3,7 @@
 from hltnode.processing.alice.tpc.collections import track_count
 from hltnode.processing.alice.tpc.merging.collections import (
     best_end,
+    inner_end,
     longer_segment,
     merged_first_segment,
     merged_run,
@@ -10,7 +11,7 @@ from hltnode.processing.alice.tpc.merging.collections import (
     merged_segment_count,
     merged_size,
     merged_track_count,
-    segment_ends,
+    outer_end,
     shorter_segment,
 )
 from hltnode.processing.framework.batch import event_flags
@@ -21,7 +22,7 @@ join_segments = Algorithm.beside(
     prefix="tpc",
     grid=Grid.EVENTS,
     block_size=256,
-    reads=(track_count, segment_ends, best_end, longer_segment, shorter_segment),
+    reads=(track_count, inner_end, outer_end, best_end, longer_segment, shorter_segment),
     updates=(event_flags,),
     writes=(
         *(merged_track_count, merged_first_segment, merged_run, merged_size),

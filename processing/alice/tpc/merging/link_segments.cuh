@@ -2,7 +2,9 @@
 //
 // In:  ends and bins of the segments, clones. Out: tpc_tracks.best_end. A particle leaves a slice at its side, crosses
 // the central electrode, or turns back: in each case its way goes on from an end of a segment to an end of another one,
-// on a helix. The smallest chi2 of five differences decides; of equal ones the first end. Clones take no part. One
+// on a helix. chi2 of five differences has a limit. Of several segments
+// on a helix the next one is to win, though its differences need not be the smallest ones: the smallest sum of chi2 and
+// a chi2 for the length of the way decides; of equal ones the first end. Clones take no part. One
 // block per slice; threads stride over its segments. Bounds: those of the tracks.
 #pragma once
 
@@ -15,14 +17,15 @@ HLT_KERNEL(tpc_link_segments)
     if (!p.takes(blockIdx.x)) return;
     const uint32_t event = p.event_of(blockIdx.x), first = p.tpc_tracks.first(event);
     const uint32_t* const begins = p.tpc_tracks.bin_begins + event * (hlt::tpc_segment_bins + 1u);
-    const hlt::tpc_segment_end* const ends = p.tpc_tracks.ends + 2u * first;
+    const hlt::tpc_ends ends{p.tpc_tracks.inner + first, p.tpc_tracks.outer + first};
     const hlt::tpc_clones clones{p.tpc_tracks.longer + first, p.tpc_tracks.shorter + first};
     const hlt::tpc_continuation limits{p.distance, p.angle, p.bend, p.z, p.slope, p.max_gap, p.max_overlap};
+    const float min_curvature2 = 1.f / (p.max_turning_radius * p.max_turning_radius);
     uint32_t number = 0;
     for (uint32_t part = event * hlt::tpc_slices; part < blockIdx.x; ++part) number += p.tpc_slices.tracks[part];
     const uint32_t end = number + p.tpc_slices.tracks[blockIdx.x];
     for (uint32_t i = number + threadIdx.x; i < end; i += blockDim.x) {
-        float best[2] = {p.max_chi2, p.max_chi2};
+        float best[2] = {hlt::tpc_no_continuation, hlt::tpc_no_continuation};
         uint32_t found[2] = {hlt::tpc_no_end, hlt::tpc_no_end};
         if (!clones.is_clone(i))
             hlt::for_near_segments(
@@ -30,9 +33,14 @@ HLT_KERNEL(tpc_link_segments)
                     if (other == i || clones.is_clone(other)) return;
                     for (uint32_t own = 0; own < 2u; ++own)
                         for (uint32_t k = 2u * other; k < 2u * other + 2u; ++k) {
-                            const float chi2 = hlt::continuation(limits, ends[2u * i + own], ends[k]);
-                            if (chi2 < best[own] || (chi2 == best[own] && k < found[own])) {
-                                best[own] = chi2;
+                            const hlt::tpc_segment_end& from = ends[2u * i + own];
+                            // Only a particle that turns in the TPC comes back through its inner side.
+                            if (own == 0u && k % 2u == 0u && hlt::square(from.curvature) < min_curvature2) continue;
+                            const hlt::tpc_difference to = hlt::continuation(limits, from, ends[k]);
+                            if (!(to.chi2 < p.max_chi2)) continue;
+                            const float score = to.chi2 + (to.gap > 0.f ? to.gap * p.chi2_of_gap : 0.f);
+                            if (score < best[own] || (score == best[own] && k < found[own])) {
+                                best[own] = score;
                                 found[own] = k;
                             }
                         }

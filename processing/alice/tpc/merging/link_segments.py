@@ -4,9 +4,10 @@ from hltnode.processing.alice.tpc.collections import slice_track_count
 from hltnode.processing.alice.tpc.merging.collections import (
     best_end,
     bin_begins,
+    inner_end,
     longer_segment,
+    outer_end,
     segment_bin,
-    segment_ends,
     shorter_segment,
     sorted_segments,
 )
@@ -22,10 +23,19 @@ link_segments = Algorithm.beside(
     after_all_parts=True,
     block_size=128,
     reads=(
-        *(slice_track_count, segment_ends, segment_bin, bin_begins, sorted_segments),
+        *(slice_track_count, inner_end, outer_end, segment_bin, bin_begins, sorted_segments),
         *(longer_segment, shorter_segment),
     ),
     writes=(best_end,),
-    constants={**LINK_CONSTANTS, "max_gap": 400.0, "max_overlap": 5.0, "max_chi2": 50.0},
+    constants={
+        **LINK_CONSTANTS,
+        "max_chi2": 40.0,
+        "chi2_of_gap": 1.0,
+        "max_gap": 400.0,
+        "max_overlap": 5.0,
+        "max_turning_radius": 130.0,
+    },
 )
-"""max_gap, max_overlap: cm of the way between two ends, and back from an end. max_chi2: of five differences."""
+"""max_chi2: of five differences. chi2_of_gap: for each cm of the way between two ends, for the choice of the best one.
+max_gap, max_overlap: cm of the way between two ends, and back from an end. max_turning_radius: cm, of circles that come
+back to the inner side of the TPC; larger ones reach its outer wall."""

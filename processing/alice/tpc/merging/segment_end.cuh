@@ -55,20 +55,27 @@ struct tpc_continuation {
     float max_gap, max_overlap;                  // cm of the way
 };
 
+/// chi2 of five differences, and the way between two ends in cm.
+struct tpc_difference {
+    float chi2, gap;
+};
+
 constexpr float tpc_no_continuation = 1e30f;
 
-/// chi2 of the five differences between the way out of `a` and the way into `b`; tpc_no_continuation if the way is too
-/// long, or b is not met in its direction.
-__device__ float continuation(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b)
+/// The differences between the way out of `a` and the way into `b`; chi2 is tpc_no_continuation if the way is too long,
+/// or b is not met in its direction.
+__device__ tpc_difference continuation(const tpc_continuation& limits, const tpc_segment_end& a,
+                                       const tpc_segment_end& b)
 {
+    constexpr tpc_difference none{tpc_no_continuation, 0.f};
     const float k = a.curvature, dx = b.x - a.x, dy = b.y - a.y;
     const float t = dx * a.along_x + dy * a.along_y, w = dy * a.along_x - dx * a.along_y;
     const float p = k * t, q = 1.f - k * w, m = square_root(p * p + q * q);
-    if (!(m > 0.1f)) return tpc_no_continuation;
+    if (!(m > 0.1f)) return none;
     const float cosine = q / m, sine = p / m;
     // Direction on the circle at the foot of the perpendicular from b.
     const float ex = a.along_x * cosine - a.along_y * sine, ey = a.along_y * cosine + a.along_x * sine;
-    if (ex * b.along_x + ey * b.along_y >= 0.f) return tpc_no_continuation;
+    if (ex * b.along_x + ey * b.along_y >= 0.f) return none;
     const float size = k < 0.f ? -k : k;
     float turn = angle_at(q, p), gap;
     if (size * limits.max_gap > 1e-3f) {
@@ -77,7 +84,7 @@ __device__ float continuation(const tpc_continuation& limits, const tpc_segment_
     } else {
         gap = t;
     }
-    if (!(gap >= -limits.max_overlap && gap <= limits.max_gap)) return tpc_no_continuation;
+    if (!(gap >= -limits.max_overlap && gap <= limits.max_gap)) return none;
     const float distance = (2.f * w - k * (t * t + w * w)) / (1.f + m);
     const float angle = ey * b.along_x - ex * b.along_y;
     const float bend = a.curvature + b.curvature, slope = a.slope + b.slope;
@@ -92,17 +99,28 @@ __device__ float continuation(const tpc_continuation& limits, const tpc_segment_
                      2.f * (f_by_d * cosine * a.df + f_by_d * by_f * a.dk + cosine * by_f * a.fk);
     const float zz = a.zz + b.zz + gap * (a.lz + 0.25f * gap * a.ll) + gap * (b.lz + 0.25f * gap * b.ll) +
                      square(a.slope) * (1.f + square(k * gap)) * limits.distance * limits.distance;
-    return distance * distance / (dd + b.dd + square(limits.distance)) +
-           angle * angle / (ff + b.ff + square(limits.angle)) +
-           bend * bend / (a.kk + b.kk + square(limits.curvature * k)) + z * z / (zz + square(limits.z)) +
-           slope * slope / (a.ll + b.ll + square(limits.slope));
+    const float chi2 = distance * distance / (dd + b.dd + square(limits.distance)) +
+                       angle * angle / (ff + b.ff + square(limits.angle)) +
+                       bend * bend / (a.kk + b.kk + square(limits.curvature * k)) + z * z / (zz + square(limits.z)) +
+                       slope * slope / (a.ll + b.ll + square(limits.slope));
+    return {chi2, gap};
 }
 
+/// cm: closest approach to the beam of particles that may come from it.
+constexpr float tpc_beam_width = 2.f;
+
 /// The bin of a segment: |slope|, and the axis through the beam and the centre of the circle. All segments of a helix
-/// have the same ones, also those on which the particle flies inwards, whose direction and curvature are opposite.
+/// have the same ones, also those on which the particle flies inwards, whose direction and curvature are opposite. A
+/// short segment knows its curvature badly: if it may come from the beam, that of a circle through the beam counts too.
 __device__ uint32_t bin_of_segment(const tpc_segment_end& end)
 {
-    float x = end.curvature * end.x - end.along_y, y = end.curvature * end.y + end.along_x;
+    const float over_r2 = 1.f / (end.x * end.x + end.y * end.y);
+    const float from_beam = 2.f * (end.x * end.along_y - end.y * end.along_x) * over_r2;
+    const float variance = square(2.f * tpc_beam_width * over_r2);
+    float k = end.curvature;
+    if (square(k - from_beam) <= 9.f * (end.kk + variance))
+        k = (k * variance + from_beam * end.kk) / (variance + end.kk);
+    float x = k * end.x - end.along_y, y = k * end.y + end.along_x;
     if (y < 0.f || (!(y > 0.f) && x < 0.f)) {
         x = -x;
         y = -y;

@@ -15,10 +15,11 @@ from hltnode.daemon.cli import app
 from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
 from hltnode.processing.alice.offline.simulation.events import SimulatedEvent
 from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
-from hltnode.processing.alice.offline.tools.validation import TpcValidation
+from hltnode.processing.alice.offline.tools.validation import TpcValidation, found_merged
 from hltnode.processing.alice.offline.validation.matching import match_tracks, rows_of_particles
 from hltnode.processing.alice.offline.validation.report import page_of, text_of
 from hltnode.processing.alice.offline.validation.track_checker import MAX_STEP, FoundTracks, TrackChecker, followed
+from hltnode.processing.alice.tpc.merging.collections import MERGED_TRACK
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.protocol.alice.tpc_banks import CLUSTER, TRUE_PARTICLE, TRUE_STATE, TpcTruth
 
@@ -54,7 +55,7 @@ def tracks(clusters: list[np.ndarray], slices: int = SLICE) -> FoundTracks:
 
 def checked(truth: TpcTruth, slices: np.ndarray, rows: np.ndarray, found: FoundTracks) -> dict[str, Any]:
     checker = TrackChecker(GEOMETRY)
-    checker.add(truth, slices, rows, found, (found.n_clusters, found.clusters))
+    checker.add(truth, slices, rows, found, found)
     return checker.result()
 
 
@@ -234,7 +235,7 @@ def test_tables_and_page_show_the_numbers_of_the_result() -> None:
     result = checked(*event([0.4, 3.0]), tracks([own(0), NOISE]))
     text = text_of(result)
     assert "tracks of slices: 2 findable, 2 tracks" in text
-    assert text.count("pulls, ") == 3
+    assert text.count("pulls, ") == 4
     assert "  70%      50.00%   50.00%    0.00%" in text
     assert "merged tracks: 2 findable" in text
     page = page_of([("one <file>", result), ("two", result)], text)
@@ -254,11 +255,27 @@ def test_the_command_reports_the_tracks_of_simulated_events(tmp_path: Path) -> N
     assert result["slice"]["findable"] > 200
     assert result["slice"]["efficiency"] > 0.9
     assert result["slice"]["fakes"] < 0.1
+    assert result["merged"]["efficiency"] > 0.9
+    assert result["merged"]["tracks"] < 0.6 * result["slice"]["tracks"]
+    assert result["merged"]["clones"] < 0.1
+    assert result["pulls_of_slices"]["y"]["tracks"] > result["pulls"]["y"]["tracks"]
     assert 0.5 < result["pulls"]["y"]["width"] < 1.5
     assert TpcValidation().read_result(out)["slice"] == result["slice"]
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ValueError, match="it is no result of"):
         TpcValidation().read_result(tmp_path / "other.json")
+
+
+def test_merged_tracks_have_each_cluster_of_their_segments_once() -> None:
+    segments = tracks([np.array([3, 4, 5]), np.array([9, 5, 7]), np.array([1, 2])])
+    records = np.zeros(2, MERGED_TRACK.dtype)
+    records["n_segments"], records["n_clusters"], records["x"] = [2, 1], [5, 2], [85.0, 90.0]
+    found = found_merged(records, np.array([1, 0, 2]), segments)
+    assert (found.n_clusters.tolist(), found.clusters.tolist()) == ([5, 2], [3, 4, 5, 7, 9, 1, 2])
+    assert found.x.tolist() == [85.0, 90.0]
+    for numbers, match in (([1, 0], "2 segments"), ([1, 0, 3], "3 segments"), ([1, 2, 0], "other numbers of clusters")):
+        with pytest.raises(ValueError, match=match):
+            found_merged(records, np.array(numbers), segments)
 
 
 @pytest.mark.slow

@@ -271,7 +271,8 @@ def test_a_fit_ends_at_the_largest_angle_after_its_last_cluster() -> None:
     assert hits[0] == (0, 0)
     assert oracle.propagate(before, oracle.row_x[0])
     assert fit.s > before.s + 1e-5
-    both = "[sequence.tpc_construct_tracklets]\nmax_sin_phi = {0!r}\n[sequence.tpc_select_tracks]\nmax_sin_phi = {0!r}"
+    names = ("construct_tracklets", "select_tracks", "describe_segments", "fit_merged_tracks")
+    both = "\n".join(f"[sequence.tpc_{name}]\nmax_sin_phi = {{0!r}}" for name in names)
     for limit, n in ((float(fit.s) + 1e-5, 1), (float(fit.s + before.s) / 2, 0)):
         (found,) = run_chain(mep, both.format(limit))
         assert len(found.tracks) == n

@@ -21,7 +21,8 @@ struct tpc_describe_segments_parameters {
         const uint32_t* events_first_cluster;
         const hlt::tpc_track* track;
         uint32_t* first_hit;
-        hlt::tpc_segment_end* ends;
+        hlt::tpc_segment_end* inner;
+        hlt::tpc_segment_end* outer;
         uint8_t* rows;
         uint16_t* bin;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }

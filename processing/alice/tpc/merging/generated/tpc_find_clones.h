@@ -16,7 +16,7 @@ struct tpc_find_clones_parameters {
     struct {
         const uint32_t* events_first_cluster;
         const hlt::tpc_track* track;
-        const hlt::tpc_segment_end* ends;
+        const hlt::tpc_segment_end* inner;
         const uint8_t* rows;
         const uint16_t* bin;
         const uint32_t* bin_begins;

@@ -12,7 +12,8 @@ struct tpc_join_segments_parameters {
     struct {
         const uint32_t* events_first_cluster;
         const uint32_t* count;
-        const hlt::tpc_segment_end* ends;
+        const hlt::tpc_segment_end* inner;
+        const hlt::tpc_segment_end* outer;
         const uint32_t* best_end;
         const uint32_t* longer;
         const uint32_t* shorter;

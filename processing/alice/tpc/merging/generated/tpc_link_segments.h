@@ -14,7 +14,8 @@ struct tpc_link_segments_parameters {
     } tpc_slices;
     struct {
         const uint32_t* events_first_cluster;
-        const hlt::tpc_segment_end* ends;
+        const hlt::tpc_segment_end* inner;
+        const hlt::tpc_segment_end* outer;
         const uint16_t* bin;
         const uint32_t* bin_begins;
         const uint32_t* sorted;
@@ -28,9 +29,11 @@ struct tpc_link_segments_parameters {
     float bend;
     float z;
     float slope;
+    float max_chi2;
+    float chi2_of_gap;
     float max_gap;
     float max_overlap;
-    float max_chi2;
+    float max_turning_radius;
 
     static constexpr uint32_t n_parts = 36u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

@@ -8,6 +8,8 @@ namespace hlt {
 
 constexpr uint32_t tpc_slope_bins = 64;
 constexpr uint32_t tpc_direction_bins = 64;
+constexpr uint32_t tpc_direction_reach = 5;
+constexpr uint32_t tpc_slope_reach = 2;
 constexpr uint32_t tpc_segment_bins = 4096;
 constexpr uint32_t tpc_max_segments = 32;
 constexpr uint32_t tpc_no_end = 4294967295;

@@ -1,0 +1,205 @@
+"""Merging of segments in NumPy: every pair of ends, float32 as in the kernels, chains one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+f = np.float32
+ONE, TWO = f(1.0), f(2.0)
+NO_CONTINUATION = f(1e30)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Tolerances and limits of a continuation."""
+
+    distance: Any
+    angle: Any
+    bend: Any
+    z: Any
+    slope: Any
+    max_gap: Any
+    max_overlap: Any
+
+
+def angle_at(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Angle of places, from -pi to pi, by the polynomial of the kernels."""
+    ax, ay = np.abs(x), np.abs(y)
+    steep = ay > ax
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(steep, ax / ay, np.where(ax > 0, ay / ax, f(0)))
+    u = ratio * ratio
+    angle = ratio * (f(0.9998660) + u * (f(-0.3302995) + u * (f(0.1801410) + u * (f(-0.0851330) + u * f(0.0208351)))))
+    angle = np.where(steep, f(1.57079633) - angle, angle)
+    angle = np.where(x < 0, f(3.14159265) - angle, angle)
+    return np.where(y < 0, -angle, angle).astype(f)
+
+
+def continuation(
+    limits: Limits, a: NDArray[np.void], b: NDArray[np.void]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """chi2 and cm of the way of the differences of the way out of each end a and the way into b; broadcast."""
+    k, dx, dy = a["curvature"], b["x"] - a["x"], b["y"] - a["y"]
+    t = dx * a["along_x"] + dy * a["along_y"]
+    w = dy * a["along_x"] - dx * a["along_y"]
+    p, q = k * t, ONE - k * w
+    m = np.sqrt(p * p + q * q)
+    with np.errstate(all="ignore"):
+        cosine, sine = q / m, p / m
+        ex = a["along_x"] * cosine - a["along_y"] * sine
+        ey = a["along_y"] * cosine + a["along_x"] * sine
+        meets = (m > f(0.1)) & (ex * b["along_x"] + ey * b["along_y"] < 0)
+        size = np.abs(k)
+        turning = angle_at(q, p) / k
+        turning = np.where(turning < -limits.max_overlap, turning + f(6.2831853) / size, turning)
+        gap = np.where(size * limits.max_gap > f(1e-3), turning, t).astype(f)
+        meets &= (gap >= -limits.max_overlap) & (gap <= limits.max_gap)
+        distance = (TWO * w - k * (t * t + w * w)) / (ONE + m)
+        angle = ey * b["along_x"] - ex * b["along_y"]
+        bend, slope = a["curvature"] + b["curvature"], a["slope"] + b["slope"]
+        z = b["z"] - a["z"] - gap * f(0.5) * (a["slope"] - b["slope"])
+        by_f = t / m
+        by_k = np.where(q > 0, t * t / (m * (m + q)), (ONE - cosine) / (k * k))
+        f_by_d = -k * sine
+        dd = (
+            cosine * cosine * a["dd"]
+            + by_f * by_f * a["ff"]
+            + by_k * by_k * a["kk"]
+            + TWO * (cosine * by_f * a["df"] + cosine * by_k * a["dk"] + by_f * by_k * a["fk"])
+        )
+        ff = (
+            f_by_d * f_by_d * a["dd"]
+            + cosine * cosine * a["ff"]
+            + by_f * by_f * a["kk"]
+            + TWO * (f_by_d * cosine * a["df"] + f_by_d * by_f * a["dk"] + cosine * by_f * a["fk"])
+        )
+        quarter = f(0.25) * gap
+        zz = (
+            a["zz"]
+            + b["zz"]
+            + gap * (a["lz"] + quarter * a["ll"])
+            + gap * (b["lz"] + quarter * b["ll"])
+            + a["slope"] * a["slope"] * (ONE + (k * gap) * (k * gap)) * limits.distance * limits.distance
+        )
+        chi2 = (
+            distance * distance / (dd + b["dd"] + limits.distance * limits.distance)
+            + angle * angle / (ff + b["ff"] + limits.angle * limits.angle)
+            + bend * bend / (a["kk"] + b["kk"] + (limits.bend * k) * (limits.bend * k))
+            + z * z / (zz + limits.z * limits.z)
+            + slope * slope / (a["ll"] + b["ll"] + limits.slope * limits.slope)
+        )
+    return np.where(meets, chi2, NO_CONTINUATION).astype(f), gap
+
+
+NONE = 0xFFFFFFFF
+
+
+def best_ends(
+    limits: Limits, ends: NDArray[np.void], bins: NDArray[np.integer], left_out: NDArray[np.bool_], c: dict[str, Any]
+) -> NDArray[np.int64]:
+    """The best continuation of each end, over all pairs of segments in near bins.
+
+    ends: SEGMENT_END[segments, 2]; left_out: segments that take no part; c: constants of the kernel.
+    """
+    n = len(ends)
+    flat = ends.reshape(-1)
+    chi2, gap = continuation(limits, flat[:, None], flat[None, :])
+    score = chi2 + np.where(gap > 0, gap * f(c["chi2_of_gap"]), f(0))
+    inner = np.arange(2 * n) % 2 == 0
+    straight = flat["curvature"] * flat["curvature"] < ONE / (f(c["max_turning_radius"]) * f(c["max_turning_radius"]))
+    allowed = (chi2 < f(c["max_chi2"])) & ~(inner[:, None] & inner[None, :] & straight[:, None])
+    segment = np.arange(2 * n) // 2
+    near = near_bins(bins) & ~np.eye(n, dtype=bool) & ~left_out[:, None] & ~left_out[None, :]
+    score = np.where(allowed & near[segment[:, None], segment[None, :]], score, NO_CONTINUATION)
+    best = score.argmin(1) if n else np.empty(0, np.int64)
+    return np.where(score.min(1, initial=NO_CONTINUATION) < NO_CONTINUATION, best, NONE)
+
+
+def near_bins(bins: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether two segments are in bins near each other."""
+    line, column = np.divmod(bins.astype(np.int64), 64)
+    apart = np.abs(column[:, None] - column[None, :])
+    return (np.abs(line[:, None] - line[None, :]) <= 2) & (np.minimum(apart, 64 - apart) <= 5)
+
+
+def longer_segments(
+    limits: Limits,
+    max_chi2: float,
+    inner: NDArray[np.void],
+    bins: NDArray[np.integer],
+    slices: NDArray[np.integer],
+    n_clusters: NDArray[np.integer],
+    rows: NDArray[np.integer],
+) -> NDArray[np.int64]:
+    """For each segment the longer one of which it may be a clone."""
+    n = len(inner)
+    along = inner.copy()
+    for name in ("along_x", "along_y", "curvature", "slope", "df", "fk", "lz"):
+        along[name] = -along[name]
+    chi2, _ = continuation(limits, along[None, :], inner[:, None])
+    size, number = n_clusters.astype(np.int64), np.arange(n)
+    longer = (size[None, :] > size[:, None]) | ((size[None, :] == size[:, None]) & (number[None, :] < number[:, None]))
+    low = np.maximum(rows[:, None, 0], rows[None, :, 0]).astype(int)
+    high = np.minimum(rows[:, None, 1], rows[None, :, 1]).astype(int)
+    own = (rows[:, 1].astype(int) - rows[:, 0] + 1)[:, None]
+    candidate = longer & (slices[:, None] == slices[None, :]) & near_bins(bins)
+    candidate &= (low <= high) & (2 * (high - low + 1) >= own) & (chi2 < f(max_chi2))
+    score = np.where(candidate, chi2, NO_CONTINUATION)
+    return np.where(candidate.any(1), score.argmin(1) if n else 0, NONE)
+
+
+def clones_of(longer: NDArray[np.int64]) -> dict[int, int]:
+    """The clone of each segment that has one."""
+    found: dict[int, int] = {}
+    for i, of in enumerate(longer.tolist()):
+        if of != NONE and longer[of] == NONE:
+            found.setdefault(of, i)
+    # The first segment of which another one is the longer one takes the place, also if that one has a longer one too.
+    return {of: i for of, i in found.items() if i == int(np.flatnonzero(longer == of)[0])}
+
+
+def merged_segments(
+    best: NDArray[np.int64], clones: dict[int, int], z: NDArray[np.float32], most: int = 32
+) -> tuple[list[tuple[list[int], int]], bool]:
+    """The segments of each merged track in the order of flight with the length of the first way, and whether a chain
+    was too long. z: f32[segments, 2], of the ends."""
+    linked = {end: int(to) for end, to in enumerate(best) if to != NONE and best[int(to)] == end}
+    of_clones = set(clones.values())
+    seen: set[int] = set()
+    found: list[tuple[list[int], int]] = []
+    is_long = False
+
+    def with_clones(chain: list[int]) -> list[int]:
+        return [each for segment in chain for each in (segment, *([clones[segment]] if segment in clones else []))]
+
+    def walk(into: int) -> list[int]:
+        ways = [into]
+        while (to := linked.get(ways[-1] ^ 1)) is not None and to // 2 != into // 2:
+            ways.append(to)
+        return ways
+
+    for i in range(len(best) // 2):
+        if i in seen or i in of_clones:
+            continue
+        back = walk(2 * i + 1)
+        is_ring = len(back) > 1 and linked.get(back[-1] ^ 1) is not None
+        ways = walk(2 * i) if is_ring else walk(back[-1] ^ 1)
+        if not is_ring:
+            other = ways[-1] ^ 1
+            keys = [(end % 2, abs(z[end // 2, end % 2]), end) for end in (ways[0], other)]
+            if keys[1] < keys[0]:
+                ways = walk(other)
+        members = [way // 2 for way in ways]
+        if len(with_clones(members)) > most:
+            is_long = True
+            found += [(with_clones([segment]), len(with_clones([segment]))) for segment in members]
+            seen.update(members)
+            continue
+        seen.update(members)
+        run = next((k for k in range(1, len(ways)) if ways[k] % 2 != ways[0] % 2), len(ways))
+        found.append((with_clones(members), len(with_clones(members[:run]))))
+    return found, is_long

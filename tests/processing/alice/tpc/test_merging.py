@@ -1,0 +1,477 @@
+"""Merged tracks against a sequential oracle over all pairs, a matrix of slices, and exact helices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hltnode.processing.alice.chain import CHAIN
+from hltnode.processing.alice.geometry.slices import local_from_global, slice_angle
+from hltnode.processing.alice.tpc.collections import CLUSTERS_PER_TRACK, TRACK
+from hltnode.processing.alice.tpc.flags import LONG_CHAIN
+from hltnode.processing.alice.tpc.merging.collections import MAX_SEGMENTS, MERGED_TRACK, NO_END, SEGMENT_END
+from hltnode.processing.alice.tpc.merging.find_clones import find_clones
+from hltnode.processing.alice.tpc.merging.join_segments import join_segments
+from hltnode.processing.alice.tpc.merging.link_segments import link_segments
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.protocol.alice.tpc_banks import N_ROWS, N_SLICES
+from tests.processing.alice.merging_oracle import Limits, best_ends, clones_of, f, longer_segments, merged_segments
+from tests.processing.alice.toy_events import GEOMETRY, UNIT, clusters_at, columns_of, event_of, mep_of
+from tests.processing.alice.track_oracle import Slice, State
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
+
+Floats = NDArray[np.float64]
+
+
+def helix(
+    q_pt: float, phi: float, tan_lambda: float, z0: float, turns: float = 0.4, shift: float = 0.0
+) -> dict[int, NDArray[np.void]]:
+    """Clusters by slice of an exact helix from the beam, where it crosses a row."""
+    k = UNIT * q_pt
+    arc = np.linspace(1e-3, 2 * np.pi * turns / abs(k), 200_000)
+    x = (np.sin(phi + k * arc) - np.sin(phi)) / k + shift
+    y = (np.cos(phi) - np.cos(phi + k * arc)) / k
+    z = z0 + tan_lambda * arc
+    sector = np.floor(np.mod(np.arctan2(y, x), 2 * np.pi) / np.radians(20)).astype(int) % 18
+    slices = sector + np.where(z < 0, 18, 0)
+    local_x, local_y = local_from_global(slices, x, y)
+    found: dict[int, list[NDArray[np.void]]] = {}
+    row = np.searchsorted(GEOMETRY.row_x, local_x)
+    cross = np.flatnonzero((row[1:] != row[:-1]) & (slices[1:] == slices[:-1]))
+    for i in cross:
+        r = min(row[i], row[i + 1])
+        share = (GEOMETRY.row_x[r] - local_x[i]) / (local_x[i + 1] - local_x[i])
+        at_y, at_z = (each[i] + share * (each[i + 1] - each[i]) for each in (local_y, z))
+        steep = abs(np.sin(phi + k * arc[i] - slice_angle(slices[i : i + 1])[0])) > 0.96
+        if abs(at_y) > GEOMETRY.half_width[r] - 1.3 or abs(at_z) > GEOMETRY.half_length or steep:
+            continue
+        found.setdefault(int(slices[i]), []).append(clusters_at(*map(np.atleast_1d, (r, at_y, abs(at_z)))))
+    return {number: np.concatenate(each) for number, each in found.items()}
+
+
+def together(*tracks: dict[int, NDArray[np.void]]) -> dict[int, NDArray[np.void]]:
+    numbers = sorted({number for track in tracks for number in track})
+    return {number: np.concatenate([track[number] for track in tracks if number in track]) for number in numbers}
+
+
+class Merged:
+    """The merged tracks of one event of a batch, and what they were made of."""
+
+    def __init__(self, columns: dict[str, NDArray[Any]], event: int = 0) -> None:
+        begin = int(columns["events.first_cluster"][event])
+        first = begin // CLUSTERS_PER_TRACK + event * N_SLICES
+        n, n_merged = (int(columns[f"{name}.count"][event]) for name in ("tpc_tracks", "tpc_merged_tracks"))
+        of = slice(first, first + n)
+        self.tracks = columns["tpc_tracks.track"].view(TRACK.dtype)[of]
+        self.ends = np.column_stack(
+            [columns[f"tpc_tracks.{name}"].view(SEGMENT_END.dtype)[of] for name in ("inner", "outer")]
+        )
+        self.bins, self.longer = columns["tpc_tracks.bin"][of], columns["tpc_tracks.longer"][of].astype(np.int64)
+        self.rows = columns["tpc_tracks.rows"][2 * first : 2 * (first + n)].reshape(n, 2)
+        self.best = columns["tpc_tracks.best_end"][2 * first : 2 * (first + n)].astype(np.int64)
+        self.first_hit = columns["tpc_tracks.first_hit"][of]
+        hit = (begin // 2 + event * 288) * 3
+        self.hits = columns["tpc_track_clusters.cluster"][hit : hit + int(columns["tpc_track_clusters.count"][event])]
+        self.places = columns["tpc_event_clusters.place"][begin:]
+        self.cluster_rows = columns["tpc_event_clusters.row"][begin:]
+        self.merged = columns["tpc_merged_tracks.track"].view(MERGED_TRACK.dtype)[first : first + n_merged]
+        self.run = columns["tpc_merged_tracks.run"][first : first + n_merged]
+        sizes = self.merged["n_segments"].astype(int)
+        n_segments = int(columns["tpc_merged_segments.count"][event])
+        segments = columns["tpc_merged_segments.segment"][first : first + n_segments]
+        assert sizes.sum() == n_segments == n
+        self.segments = [each.tolist() for each in np.split(segments, np.cumsum(sizes)[:-1])] if n else []
+        self.flags = int(columns["events.flags"][event])
+
+    def clusters(self, segment: int) -> NDArray[np.uint32]:
+        begin = int(self.first_hit[segment])
+        return self.hits[begin : begin + int(self.tracks["n_clusters"][segment])]
+
+
+@pytest.fixture(scope="module")
+def event() -> Merged:
+    """Curling particles, tracks over borders and the central electrode, and a track twice."""
+    rng = np.random.default_rng(5)
+    tracks = [helix(9.0 * s, rng.uniform(0, 6), 0.15, 3.0, 1.2) for s in (-1, 1)]
+    tracks += [helix(rng.uniform(-4, 4), rng.uniform(0, 6), rng.uniform(-0.9, 0.9), -8.0) for _ in range(14)]
+    tracks += [helix(1.5, 0.1 + 0.35 * i, -0.15, 20.0) for i in range(3)]
+    given = together(*tracks)
+    for number, clusters in given.items():
+        clusters["y"] += np.rint(rng.normal(0, 0.05 / 0.0015, len(clusters))).astype(np.int16).view(np.uint16)
+        clusters["z"] += np.rint(rng.normal(0, 0.05 / 0.004, len(clusters))).astype(np.int16).view(np.uint16)
+        clusters["charge"] = rng.integers(1, 0xFFFF, len(clusters))
+        given[number] = clusters
+    columns = columns_of(mep_of([{}, event_of(given, 2)]))
+    columns["charges"] = np.concatenate([given[number]["charge"] for number in sorted(given)])
+    found = Merged(columns, 1)
+    found.charges = columns["charges"]  # type: ignore[attr-defined]
+    return found
+
+
+def limits_of(algorithm: Any, gap: str, overlap: str) -> tuple[Limits, dict[str, Any]]:
+    c = {each.name: each.value for each in algorithm.constants}
+    names = ("distance", "angle", "bend", "z", "slope", gap, overlap)
+    return Limits(*(f(c[name]) for name in names)), c
+
+
+def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) -> None:
+    limits, c = limits_of(find_clones, "max_clone_gap", "max_clone_gap")
+    t = event.tracks
+    longer = longer_segments(
+        limits, c["max_chi2"], event.ends[:, 0], event.bins, t["slice"], t["n_clusters"], event.rows
+    )
+    assert event.longer.tolist() == longer.tolist()
+    clones = clones_of(longer)
+    left_out = np.isin(np.arange(len(t)), list(clones.values()))
+    limits, c = limits_of(link_segments, "max_gap", "max_overlap")
+    assert event.best.tolist() == best_ends(limits, event.ends, event.bins, left_out, c).tolist()
+    expected, is_long = merged_segments(event.best, clones, event.ends["z"])
+    assert (event.segments, event.run.tolist(), is_long) == (
+        [each for each, _ in expected],
+        [run for _, run in expected],
+        False,
+    )
+    sizes = [len(each) for each in event.segments]
+    assert max(sizes) >= 4
+    assert len(sizes) < 0.6 * len(t)
+
+
+def outwards(oracle: Slice, found: Merged, clusters: NDArray[np.uint32]) -> State | None:
+    """The sequential fit of a segment from its first to its last cluster."""
+    rows = found.cluster_rows[clusters].astype(int)
+    index = [(row, k) for k, row in enumerate(rows)]
+    step = min((len(index) - 1) // 2, 8)
+    t = oracle.start([index[0], index[step], index[2 * step]], True)
+    fitted = 1
+    for row, k in index[1:]:
+        if t is None or not oracle.propagate(t, oracle.row_x[row]):
+            return None
+        if fitted >= 10 and oracle.chi2(t, row, k) > f(25):
+            continue
+        oracle.update(t, row, k)
+        if not oracle.is_within(t.s):
+            return None
+        fitted += 1
+    return t
+
+
+def slice_oracle(places: NDArray[np.uint32]) -> Slice:
+    """A slice whose rows have all these clusters."""
+    return Slice([places] * N_ROWS, GEOMETRY)
+
+
+def end_of(t: State, number: int, unit: Any, outer: bool) -> list[float]:
+    """The end in the global frame, in double precision."""
+    angle = slice_angle(np.array([number]))[0]
+    sign, side = (1.0 if outer else -1.0), (1.0 if number < 18 else -1.0)
+    x, y, s, c = float(t.x), float(t.y), float(t.s), float(np.sqrt(1 - float(t.s) ** 2))
+    cosine, sine = np.cos(angle), np.sin(angle)
+    return [
+        *(x * cosine - y * sine, x * sine + y * cosine, side * float(t.z)),
+        *(sign * (c * cosine - s * sine), sign * (c * sine + s * cosine), sign * unit * t.q, sign * side * t.l),
+        *(t.yy * c * c, sign * t.sy, t.ss / c**2, unit * t.qy * c, sign * unit * t.qs / c, unit**2 * t.qq),
+        *(t.zz, sign * t.lz, t.ll),
+    ]
+
+
+def test_ends_are_those_of_the_track_and_of_a_fit_outwards(event: Merged) -> None:
+    n_outer = 0
+    for i, record in enumerate(event.tracks):
+        clusters = event.clusters(i)
+        oracle = slice_oracle(event.places[clusters])
+        side = 1.0 if record["slice"] < 18 else -1.0
+        inner = State(*(record[name] for name in ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt", "c_yy", "c_zz")))
+        inner.z, inner.l = side * inner.z, side * inner.l
+        inner.sy, inner.ss, inner.lz, inner.ll, inner.qy, inner.qs, inner.qq = (
+            record[f"c_{name}"] for name in ("sy", "ss", "lz", "ll", "qy", "qs", "qq")
+        )
+        for k, t in enumerate((inner, outwards(oracle, event, clusters))):
+            if t is None:
+                assert event.ends[i, k]["along_x"] == event.ends[i, k]["along_y"] == 0
+                continue
+            n_outer += k
+            unit = float(oracle.unit(t.x, t.y, t.z))
+            expected = end_of(t, int(record["slice"]), unit, k == 1)
+            np.testing.assert_allclose(event.ends[i, k].tolist(), expected, rtol=2e-5, atol=2e-5)
+        rows = event.cluster_rows[clusters]
+        assert event.rows[i].tolist() == [rows[0], rows[-1]]
+    assert n_outer > 0.9 * len(event.tracks)
+
+
+def rotated(oracle: Slice, t: State, forwards: bool) -> bool:
+    sine, cosine = f(0.34202014) if forwards else -f(0.34202014), f(0.93969262)
+    c = np.sqrt(f(1) - t.s * t.s)
+    turned, s = c * cosine + t.s * sine, t.s * cosine - c * sine
+    if not turned > 0 or not oracle.is_within(s):
+        return False
+    ratio, inverse = c / turned, turned / c
+    t.x, t.y, t.s = t.x * cosine + t.y * sine, t.y * cosine - t.x * sine, s
+    t.yy, t.ss, t.qy, t.qs = t.yy * (ratio * ratio), t.ss * (inverse * inverse), t.qy * ratio, t.qs * inverse
+    return True
+
+
+def fit_in_order(oracle: Slice, t: State, at: int, hits: list[tuple[int, int, int]]) -> tuple[int, int] | None:
+    """Fit through (row, place, slice); the last slice and the number of clusters, or None."""
+    hundred, zero = f(100), f(0)
+    t.yy, t.ss, t.qq, t.zz, t.ll = (each * hundred for each in (t.yy, t.ss, t.qq, t.zz, t.ll))
+    t.sy = t.qy = t.qs = t.lz = t.chi2 = zero
+    fitted = 0
+    for row, k, number in hits:
+        steps = (number % 18 - at % 18) % 18
+        for _ in range(min(steps, 18 - steps)):
+            if not rotated(oracle, t, steps <= 9):
+                return None
+        if (number < 18) != (at < 18):
+            t.z, t.l = -t.z, -t.l
+        at = number
+        if not oracle.propagate(t, oracle.row_x[row]):
+            return None
+        if oracle.chi2(t, row, k) > f(25):
+            continue
+        oracle.update(t, row, k)
+        if not oracle.is_within(t.s):
+            return None
+        fitted += 1
+    return at, fitted
+
+
+def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) -> None:
+    n_failed = 0
+    for record, segments, run in zip(event.merged, event.segments, event.run, strict=True):
+        own = segments[:run]
+        clusters = [event.clusters(i) for i in own]
+        flat = np.concatenate(clusters)
+        oracle = slice_oracle(event.places[flat])
+        offset = np.cumsum([0, *map(len, clusters)])
+        hits = [
+            (int(event.cluster_rows[c]), k, offset[k] + j, int(event.tracks["slice"][i]), int(c))
+            for k, i in enumerate(own)
+            for j, c in enumerate(clusters[k])
+        ]
+        hits.sort(key=lambda hit: (hit[0], hit[1], hit[2]))
+        ordered: list[tuple[int, int, int]] = []
+        last = -1
+        for row, _, place, number, cluster in hits:
+            if cluster != last:
+                ordered.append((row, int(place), number))
+            last = cluster
+        start = event.tracks[min(own, key=lambda i: (event.rows[i][0], own.index(i)))]
+        side = 1.0 if start["slice"] < 18 else -1.0
+        names = ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt", "c_yy", "c_zz", "c_sy", "c_ss", "c_lz", "c_ll")
+        names += ("c_qy", "c_qs", "c_qq", "chi2")
+        t = State(*(start[name] for name in names))
+        t.z, t.l = t.z * f(side), t.l * f(side)
+        first = fit_in_order(oracle, t, int(start["slice"]), ordered)
+        done = first and fit_in_order(oracle, t, first[0], ordered[::-1])
+        if done is None:
+            n_failed += 1
+            assert record["n_fitted"] == 0
+            assert [record[name] for name in names] == [start[name] for name in names]
+            assert record["slice"] == start["slice"]
+        else:
+            side = f(1.0 if done[0] < 18 else -1.0)
+            expected: tuple[Any, ...] = (t.x, t.y, side * t.z, t.s, side * t.l, t.q)
+            expected += (t.yy, t.zz, t.sy, t.ss, t.lz, t.ll, t.qy, t.qs, t.qq, t.chi2)
+            found = np.array([record[name] for name in MERGED_TRACK.dtype.names[:16]], np.float32)
+            assert found.tobytes() == np.array(expected, np.float32).tobytes()
+            assert (record["slice"], record["n_fitted"]) == done
+        every = np.unique(np.concatenate([event.clusters(i) for i in segments]))
+        assert record["n_clusters"] == len(every)
+        assert record["charge"] == sum(int(event.tracks["charge"][i]) for i in segments)
+        for i in segments:
+            assert event.tracks["charge"][i] == event.charges[event.clusters(i)].astype(int).sum()  # type: ignore[attr-defined]
+    assert n_failed <= 2
+
+
+def test_one_particle_gives_one_track_over_borders_electrode_and_turns() -> None:
+    middle = np.radians(10.0)
+    for q, phi, tan_lambda, z0, slices, run in (
+        (-0.5, middle + 0.1, 0.3, 2.0, [0, 1], 2),  # a border
+        (0.05, middle, 0.2, -30.0, [18, 0], 2),  # the central electrode
+        (9.0, middle + 0.9, 0.2, 2.0, None, None),  # it turns back
+    ):
+        turns = 0.9 if slices is None else 0.4
+        found = Merged(columns_of(mep_of([event_of(helix(q, phi, tan_lambda, z0, turns))])))
+        assert len(found.merged) == 1
+        (segments,) = found.segments
+        if slices is None:
+            assert len(segments) >= 2
+            assert 1 <= found.run[0] < len(segments)
+        else:
+            assert found.tracks["slice"][segments].tolist() == slices
+            assert found.run[0] == run
+        (record,) = found.merged
+        assert record["q_pt"] == pytest.approx(q, abs=0.02)
+        assert record["tan_lambda"] == pytest.approx(tan_lambda, abs=0.01)
+        assert record["slice"] == found.tracks["slice"][segments[0]]
+
+
+def test_merged_tracks_depend_neither_on_the_order_of_clusters_nor_on_threads(event: Merged) -> None:
+    rng = np.random.default_rng(3)
+    given = together(*(helix(q, phi, 0.3, 1.0) for q, phi in ((1.0, 0.2), (-3.0, 1.1), (8.0, 2.0), (2.0, 4.0))))
+    other = {number: rng.permutation(clusters) for number, clusters in given.items()}
+    one = Merged(columns_of(mep_of([event_of(given, 2)])))
+    for threads, clusters in ((1, other), (2, other), (2, given)):
+        two = Merged(columns_of(mep_of([event_of(clusters, 3)]), threads=threads))
+        assert two.merged.tobytes() == one.merged.tobytes()
+        assert two.segments == one.segments
+    assert any(len(each) > 1 for each in one.segments)
+
+
+LIMITS = BatchLimits(events=1, input_bytes=1 << 16)
+
+
+def joined(best: list[int], clones: dict[int, int], z: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    n = len(z)
+    ends = np.zeros((2, n), SEGMENT_END.dtype)
+    ends["z"] = z.T
+    longer, shorter = np.full(n, NO_END, np.uint32), np.full(n, NO_END, np.uint32)
+    for of, clone in clones.items():
+        longer[clone], shorter[of] = of, clone
+    given = {
+        "tpc_tracks.count": np.array([n], np.uint32),
+        "tpc_tracks.inner": ends[0],
+        "tpc_tracks.outer": ends[1],
+        "tpc_tracks.best_end": np.array(best, np.uint32),
+        "tpc_tracks.longer": longer,
+        "tpc_tracks.shorter": shorter,
+    }
+    return run_algorithms([join_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
+
+
+def result_of(found: dict[str, NDArray[Any]]) -> list[tuple[list[int], int]]:
+    n = int(found["tpc_merged_tracks.count"][0])
+    if n == 0:
+        return []
+    sizes = found["tpc_merged_tracks.size"][:n].astype(int)
+    segments = found["tpc_merged_segments.segment"][: sizes.sum()]
+    runs = found["tpc_merged_tracks.run"][:n].tolist()
+    return [(each.tolist(), run) for each, run in zip(np.split(segments, np.cumsum(sizes)[:-1]), runs, strict=True)]
+
+
+def test_a_chain_that_is_too_long_stays_apart_and_is_noted() -> None:
+    """Segment i leads from its outer end to the inner one of the next; also a ring, and chains with clones."""
+    for n, ring, n_clones, is_long in (
+        *((MAX_SEGMENTS, ring, 0, False) for ring in (False, True)),
+        *((MAX_SEGMENTS + 1, ring, 0, True) for ring in (False, True)),
+        (MAX_SEGMENTS - 1, False, 1, False),
+        (MAX_SEGMENTS - 1, False, 2, True),
+        (3 * MAX_SEGMENTS, False, 0, True),
+    ):
+        best = []
+        for i in range(n):
+            best += [2 * ((i - 1) % n) + 1 if i > 0 or ring else NO_END]
+            best += [2 * ((i + 1) % n) if i < n - 1 or ring else NO_END]
+        clones = {i: n + i for i in range(n_clones)}
+        best += [NO_END] * (2 * n_clones)
+        z = np.zeros((n + n_clones, 2), np.float32)
+        found = joined(best, clones, z)
+        assert found["events.flags"][0] == (LONG_CHAIN.mask if is_long else 0)
+        expected, long_too = merged_segments(np.array(best, np.int64), clones, z)
+        assert long_too == is_long
+        assert result_of(found) == expected
+        assert len(expected) == (n if is_long else 1)
+
+
+def test_chains_of_random_links_equal_a_walk_through_them() -> None:
+    rng = np.random.default_rng(7)
+    for n in (0, 1, 7, 60, 300):
+        best = np.where(rng.random(2 * n) < 0.1, NO_END, rng.integers(0, max(2 * n, 1), 2 * n))
+        # Most links are mutual.
+        order = rng.permutation(2 * n)[: n // 2 * 2]
+        for a, b in order.reshape(-1, 2).tolist():
+            if a // 2 != b // 2:
+                best[a], best[b] = b, a
+        best[best // 2 == np.arange(2 * n) // 2] = NO_END
+        z = rng.choice(np.array([-3.0, 1.0, 1.0, 2.0], np.float32), (n, 2))
+        found = joined(best.tolist(), {}, z)
+        expected, is_long = merged_segments(best.astype(np.int64), {}, z)
+        assert result_of(found) == expected
+        assert (found["events.flags"][0] == LONG_CHAIN.mask) == is_long
+
+
+def linked(ends: NDArray[np.void], **changed: float) -> bool:
+    """Whether two segments are linked at the outer end of the first (ends[0, 1]) and ends[1, ...]."""
+    n = len(ends)
+    counts = np.zeros(N_SLICES, np.uint32)
+    counts[0] = n
+    begins = np.zeros(64 * 64 + 1, np.uint32)
+    begins[1:] = n
+    given = {
+        "tpc_slices.tracks": counts,
+        "tpc_tracks.inner": ends[:, 0],
+        "tpc_tracks.outer": ends[:, 1],
+        "tpc_tracks.bin": np.zeros(n, np.uint16),
+        "tpc_tracks.bin_begins": begins,
+        "tpc_tracks.sorted": np.arange(n, dtype=np.uint32),
+        "tpc_tracks.longer": np.full(n, NO_END, np.uint32),
+        "tpc_tracks.shorter": np.full(n, NO_END, np.uint32),
+    }
+    found = run_algorithms([link_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
+    return bool((found["tpc_tracks.best_end"][: 2 * n] != NO_END).any())
+
+
+def two_ends(gap: float, radius: float, first: int, second: int, **moved: float) -> NDArray[np.void]:
+    """Two segments; the way out of end `first` of one leads on an exact circle to end `second` of the other one."""
+    ends = np.zeros((2, 2), SEGMENT_END.dtype)
+    ends["x"], ends["along_x"] = [[100, 100], [100, 100]], 0.0
+    a, b, k = ends[0, first], ends[1, second], 1.0 / radius
+    for end in (a, b):
+        for name in ("dd", "zz"):
+            end[name] = 0.01
+        end["ff"], end["kk"], end["ll"] = 1e-4, 1e-8, 1e-4
+    a["along_x"], a["along_y"], a["curvature"], a["slope"] = 1.0, 0.0, k, 0.1
+    turn = gap * k
+    b["x"] = a["x"] + np.sin(turn) / k
+    b["y"] = a["y"] + (1 - np.cos(turn)) / k
+    b["z"] = 0.1 * gap
+    b["along_x"], b["along_y"], b["curvature"], b["slope"] = -np.cos(turn), -np.sin(turn), -k, -0.1
+    for name, value in moved.items():
+        b[name] += value
+    return ends
+
+
+def test_every_limit_of_a_link_decides_alone() -> None:
+    c = {each.name: each.value for each in link_segments.constants}
+    assert linked(two_ends(20.0, 60.0, 1, 0))
+    for gap, expected in ((c["max_gap"] - 1, True), (c["max_gap"] + 1, False)):
+        assert linked(two_ends(gap, 75.0, 1, 0)) == expected
+    for gap, expected in ((-c["max_overlap"] + 0.1, True), (-c["max_overlap"] - 0.1, False)):
+        assert linked(two_ends(gap, 1000.0, 1, 0)) == expected
+    for radius, expected in ((c["max_turning_radius"] - 1, True), (c["max_turning_radius"] + 1, False)):
+        assert linked(two_ends(150.0, radius, 0, 0)) == expected
+        assert linked(two_ends(20.0, radius, 1, 0))
+    # Each of the five differences with the variance of both ends at gap 0.
+    limit = np.sqrt(c["max_chi2"])
+    common = {"y": 0.02 + c["distance"] ** 2, "z": 0.02 + c["z"] ** 2 + 0.01 * c["distance"] ** 2}
+    common |= {"slope": 2e-4 + c["slope"] ** 2, "curvature": 2e-8 + (c["bend"] / 60.0) ** 2}
+    for name, variance in common.items():
+        sigma = np.sqrt(variance)
+        assert linked(two_ends(0.0, 60.0, 1, 0, **{name: 0.98 * limit * sigma}))
+        assert not linked(two_ends(0.0, 60.0, 1, 0, **{name: 1.02 * limit * sigma}))
+    sigma = np.sqrt(2e-4 + c["angle"] ** 2)
+    for turns, expected in ((0.98 * limit, True), (1.02 * limit, False)):
+        ends = two_ends(0.0, 1000.0, 1, 0)
+        ends[1, 0]["along_x"], ends[1, 0]["along_y"] = -np.sqrt(1 - (turns * sigma) ** 2), turns * sigma
+        assert linked(ends) == expected
+    # A segment without outer end.
+    ends = two_ends(20.0, 60.0, 1, 0)
+    ends[1, 0]["along_x"] = ends[1, 0]["along_y"] = 0.0
+    assert not linked(ends)
+
+
+def test_the_next_segment_wins_over_a_better_one_farther_away() -> None:
+    c = {each.name: each.value for each in link_segments.constants}
+    for extra, nearer in ((-0.5, True), (0.5, False)):
+        ends = np.concatenate([two_ends(10.0, 60.0, 1, 0, z=0.0), two_ends(30.0, 60.0, 1, 0)[1:]])
+        sigma2 = 0.02 + c["z"] ** 2 + 0.01 * (1 + 1 / 36) * c["distance"] ** 2 + 100 * 0.5e-4
+        ends[1, 0]["z"] += np.sqrt((c["chi2_of_gap"] * 20.0 + extra) * sigma2)
+        counts = np.zeros(N_SLICES, np.uint32)
+        counts[0] = 3
+        limits, constants = limits_of(link_segments, "max_gap", "max_overlap")
+        best = best_ends(limits, ends, np.zeros(3, np.int64), np.zeros(3, bool), constants)
+        assert (best[1] == 2) == nearer
+        assert linked(ends)
