@@ -91,7 +91,7 @@ inline best_pair find_best_pair(window_clusters& below, const window_clusters& a
         float_wide of_y, of_z;
         load_wide(of_y, below.slope_y + k);
         load_wide(of_z, below.slope_z + k);
-        float_wide of_these = best;
+        float_wide of_these = in_all_lanes<float_wide>(max_change);
         uint_wide pair = none;
         for (uint32_t i = 0; i < above.n; ++i) {
             const float_wide in_y = above.slope_y[i] - of_y, in_z = above.slope_z[i] - of_z;

@@ -77,7 +77,7 @@ def events() -> Any:
         **{0: toy_slice(rng, 120, 4000).clusters, 5: straight(), 9: crowd(rng), 17: ends, 30: few[few["row"] < 24]},
         # As many clusters as a search takes, and one more.
         **{12: straight(256), 13: straight(257)},
-        **{14: mirrored(0), 15: mirrored(16)},
+        **{14: mirrored(0), 15: mirrored(15)},
     }
     return mep_of([event_of(slices, 3), {}, event_of({35: toy_slice(rng, 25, 900, 0.2).clusters})])
 
@@ -122,7 +122,7 @@ def test_the_events_reach_the_bounds_of_the_forms() -> None:
     taken = [usual["tpc_clusters.weights"][usual["tpc_slices.first_cluster"][i] :][row].any() for i in (12, 13)]
     assert taken == [True, False]
     for setting in (usual, found("edge", target, True)):
-        for i, down in ((14, 1), (15, 17)):
+        for i, down in ((14, 1), (15, 16)):
             middle = setting["tpc_slices.first_cluster"][i] + down + 1
             assert [setting[f"tpc_clusters.{name}"][middle] for name in ("up", "down")] == [0, down]
 
