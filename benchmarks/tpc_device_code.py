@@ -189,7 +189,7 @@ def main(arguments: Sequence[str]) -> None:
         title="constructor, per cluster; ns: ESTIMATE for an H100, not measured",
     )
     try:
-        compiled = device_code.DeviceCode("slice_tracks", CHAIN)
+        compiled = device_code.DeviceCode("slice_tracks", CHAIN, [device_code.COUNTED_FOR])
     except pytest.skip.Exception as missing:
         raise RuntimeError(str(missing)) from missing
     figures, pictures, lengths = {}, {}, {}
