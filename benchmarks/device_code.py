@@ -50,7 +50,12 @@ COUNTED_FOR = "90"
 class DeviceCode:
     """The kernels of a sequence of a chain, compiled for GPUs."""
 
-    def __init__(self, sequence: str = "velo", chain: TriggerChain = CHAIN) -> None:
+    def __init__(
+        self,
+        sequence: str = "velo",
+        chain: TriggerChain = CHAIN,
+        architectures: Sequence[str] = tuple(MULTIPROCESSORS),
+    ) -> None:
         self._algorithms = chain.sequences[sequence].algorithms
         nvrtc = nvrtc_of(CUDA_VERSION)
         nvdisasm = disassembler()
@@ -61,7 +66,7 @@ class DeviceCode:
             self._machine_instructions = machine_instructions(nvdisasm, cubin)
         self._module = module_of(COUNTED_FOR, chain.kernels)
         self.resources: Mapping[str, Mapping[str, Resources]] = {
-            architecture: resources(nvrtc, architecture, chain.kernels) for architecture in MULTIPROCESSORS
+            architecture: resources(nvrtc, architecture, chain.kernels) for architecture in architectures
         }
 
     def of_sequence(self, algorithms: AlgorithmSequence) -> Self:
@@ -85,8 +90,8 @@ class DeviceCode:
     def describe(self, algorithm: Algorithm, cost: KernelCost, dense: KernelCost) -> dict[str, Any]:
         """One kernel, as in the JSON file; values that depend on the architecture are for sm_90."""
         targets = {}
-        for architecture, multiprocessor in MULTIPROCESSORS.items():
-            used = self.resources[architecture][algorithm.kernel]
+        for architecture, of_kernels in self.resources.items():
+            used, multiprocessor = of_kernels[algorithm.kernel], MULTIPROCESSORS[architecture]
             targets[f"sm_{architecture}"] = {
                 "registers": used.registers,
                 "spills": used.spill_stores + used.spill_loads,

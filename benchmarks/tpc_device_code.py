@@ -66,6 +66,16 @@ def busy_threads(launches: Sequence[Launched]) -> float:
     return lanes / places
 
 
+def active_in_steps(launches: Sequence[Launched]) -> float:
+    """Mean share of the lanes of a warp that take part in a step of a tracklet, which has square roots."""
+    lanes = executions = 0
+    for launched in launches:
+        roots = [text.startswith("sqrt") for text in launched.record.program.texts]
+        lanes += int(launched.record.counts["lanes"][roots].sum())
+        executions += int(launched.record.counts["executions"][roots].sum())
+    return lanes / executions / 32
+
+
 def activity(launches: Sequence[Launched], rows: int = PICTURE_ROWS) -> NDArray[np.float64]:
     """[row][thread]: share of the time in which a thread of the traced block executes instructions.
 
@@ -144,6 +154,7 @@ class TpcCosts:
             "barriers": sum(row["barriers"] for row in rows),
             "sectors": sum(row["sectors"] for row in rows) / self.n_clusters,
             "active_lanes": lanes / warps / 32,
+            "active_in_steps": active_in_steps(self.constructor),
             "busy_threads": busy_threads(self.constructor),
         }
         for assumed in (SLOW, FAST):
@@ -185,11 +196,11 @@ def main(arguments: Sequence[str]) -> None:
     mep = simulated_slices(SampleName(options.sample), options.seed, options.slices)
     table = Table(
         *("schedule", "launches", "warp instructions", "barriers of a block", "sectors", "active lanes"),
-        *("busy threads", "slow, ns", "fast, ns", "chain: slow, ns", "fast, ns"),
+        *("in steps", "busy threads", "slow, ns", "fast, ns", "chain: slow, ns", "fast, ns"),
         title="constructor, per cluster; ns: ESTIMATE for an H100, not measured",
     )
     try:
-        compiled = device_code.DeviceCode("slice_tracks", CHAIN)
+        compiled = device_code.DeviceCode("slice_tracks", CHAIN, [device_code.COUNTED_FOR])
     except pytest.skip.Exception as missing:
         raise RuntimeError(str(missing)) from missing
     figures, pictures, lengths = {}, {}, {}
@@ -201,7 +212,7 @@ def main(arguments: Sequence[str]) -> None:
             schedule,
             str(found["launches"]),
             *(f"{found[name]:,.2f}" for name in ("warp_instructions", "barriers", "sectors")),
-            *(f"{found[name]:.1%}" for name in ("active_lanes", "busy_threads")),
+            *(f"{found[name]:.1%}" for name in ("active_lanes", "active_in_steps", "busy_threads")),
             *(f"{1e3 * found[name]:.3f}" for name in ("us_slow", "us_fast", "chain_us_slow", "chain_us_fast")),
         )
         if sequence == "slice_tracks":

@@ -28,7 +28,7 @@ def test_the_batches_run_every_algorithm_in_both_ways(chain: ChainUnderTest) -> 
     declared = {algorithm.name for algorithm in chain.chain.algorithms if algorithm not in DELIVERING}
     for way in ("emulated", "ptx"):
         sequences = [batch.reference().sequence for batch in chain.batches.values() if getattr(batch, way)]
-        assert {algorithm.name for sequence in sequences for algorithm in sequence} == declared, way
+        assert {algorithm.kernel for sequence in sequences for algorithm in sequence} == declared, way
 
 
 def ways(block_sizes: tuple[int, ...]) -> Iterator[tuple[int, bool, bool]]:
