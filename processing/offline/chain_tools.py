@@ -235,7 +235,7 @@ class Display(Protocol[Picture]):
         """Run and event number of an event, None where they cannot be read."""
 
     def reader(
-        self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig, own: Any
+        self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig, own: Any = ...
     ) -> PictureReader[Picture]:
         """What reconstructs events with a trigger configuration and options. Raises ValueError and BackendError."""
 

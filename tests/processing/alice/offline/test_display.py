@@ -136,6 +136,7 @@ def test_the_status_page_draws_the_fullest_slice() -> None:
     (record,) = iter_records(encode_block(SAMPLE, 0, [EVENT]))
     trigger = CHAIN.load_trigger(None)
     draw = CHAIN.picture_maker(CHAIN.load_geometry(None), trigger)
+    assert TOOLS.display is not None
     reader = TOOLS.display().reader(CHAIN, None, trigger)
     picture = reader.read(record.banks(), "auto")
     reader.close()

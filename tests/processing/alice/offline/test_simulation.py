@@ -18,7 +18,7 @@ from hltnode.processing.alice.offline.simulation import outgoing
 from hltnode.processing.alice.offline.simulation.clusters import EDGE, MIN_CHARGE, SEPARATION, Response, clusters_of
 from hltnode.processing.alice.offline.simulation.crossings import Crossings
 from hltnode.processing.alice.offline.simulation.curling import curl
-from hltnode.processing.alice.offline.simulation.events import packed
+from hltnode.processing.alice.offline.simulation.events import SimulatedEvent, packed
 from hltnode.processing.alice.offline.simulation.outgoing import follow_outwards, is_outgoing
 from hltnode.processing.alice.offline.simulation.particles import (
     Particles,
@@ -37,7 +37,7 @@ from hltnode.processing.alice.offline.simulation.sample import (
     source_numbers,
 )
 from hltnode.processing.offline.chain_tools import SampleRequest
-from hltnode.protocol.alice.tpc_banks import N_ROWS, Origin, banks_of_clusters, places_of_clusters, truth_of
+from hltnode.protocol.alice.tpc_banks import N_ROWS, N_SLICES, Origin, banks_of_clusters, places_of_clusters, truth_of
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.mep import iter_meps
 
@@ -171,7 +171,9 @@ def test_resolution_grows_with_drift_and_angle_as_its_formula_says() -> None:
     row = np.tile(np.arange(100), n // 100)
     for drift, tan_y in ((10.0, 0.0), (200.0, 0.0), (10.0, 0.5)):
         z = GEOMETRY.half_length - drift + np.repeat(np.arange(n // 100), 100) * 1e-9
-        y_variance, z_variance = cluster_variances(row, np.full(n, drift), np.full(n, tan_y), np.zeros(n))
+        y_variance, z_variance = cluster_variances(
+            GEOMETRY.pad_length[row], np.full(n, drift), np.full(n, tan_y), np.zeros(n)
+        )
         pulls = []
         for i in range(0, n, 100):
             part = placed(np.zeros(100), z[i : i + 100], np.arange(100), row[:100], tan_y)
@@ -181,7 +183,7 @@ def test_resolution_grows_with_drift_and_angle_as_its_formula_says() -> None:
             pulls.append((clusters.drift - z[i]) / np.sqrt(z_variance[at]))
         assert np.std(np.concatenate(pulls[::2])) == pytest.approx(1.0, abs=0.05)
         assert np.std(np.concatenate(pulls[1::2])) == pytest.approx(1.0, abs=0.05)
-    wide = cluster_variances(np.array([0, 158]), np.array([200.0, 200.0]), np.zeros(2), np.zeros(2))[0]
+    wide = cluster_variances(np.array([0.75, 1.5]), np.array([200.0, 200.0]), np.zeros(2), np.zeros(2))[0]
     np.testing.assert_allclose(wide, 4e-4 + 0.022**2 * 2 / 36 * 200 / np.array([0.75, 1.5]))
 
 
@@ -205,6 +207,66 @@ def test_clusters_closer_than_two_widths_merge_to_that_of_the_larger_charge() ->
     clusters = clusters_of(rng, pairs, np.zeros(n), charges, GEOMETRY, PERFECT)
     assert len(clusters) <= n // 2 + 8
     assert np.mean(clusters.particle % 2) > 0.9
+
+
+def test_the_pads_of_a_geometry_decide_resolution_width_and_charge() -> None:
+    """Pads four times as long: four times the charge, and nearly twice the error in y of inclined tracks."""
+    n = 100
+    long = replace(GEOMETRY, pad_length=4.0 * GEOMETRY.pad_length)
+    crossings = placed(np.zeros(n), GEOMETRY.half_length - 1.0, np.arange(n), np.arange(n), 0.8)
+    one, other = (
+        clusters_of(np.random.default_rng(3), crossings, np.zeros(n), np.ones(n), each, PERFECT)
+        for each in (GEOMETRY, long)
+    )
+    np.testing.assert_allclose(other.charge, 4.0 * one.charge)
+    of_angle = 0.8**2 * GEOMETRY.pad_length[one.row] / (12 * 14)
+    of_drift = 0.022**2 * 2 / 36 / GEOMETRY.pad_length[one.row]
+    errors = [np.sqrt(4e-4 + of_drift / times + of_angle * times) for times in (1, 4)]
+    np.testing.assert_allclose(other.y / one.y, errors[1] / errors[0])
+    # Clusters that are 0.9 cm apart merge if their charge is spread over long pads.
+    pair = placed([0.0, 0.9], GEOMETRY.half_length - 1.0, [0, 1], 10, 0.8)
+    assert len(found(pair)) == 2
+    assert len(clusters_of(np.random.default_rng(3), pair, np.zeros(2), np.ones(2), long, PERFECT)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("name", "n", "expected", "allowed"),
+    [
+        # Three standard deviations of the mean: an event of pp differs by half from another one.
+        (SampleName.PP, 60, 48_189, 0.18),
+        (SampleName.PERIPHERAL, 4, 4_000, 0.08),
+        (SampleName.CENTRAL, 1, 23_979, 0.06),
+    ],
+)
+def test_samples_have_the_means_that_they_are_tuned_to(name: SampleName, n: int, expected: int, allowed: float) -> None:
+    """D. Rohr, sections 7.1, 5.1 and 9.2.2: clusters of pp events; tracks of peripheral and central ones."""
+    made = TpcSample(SampleRequest(seed=11), TpcOptions(sample=name))
+    events = [event_of(made, i) for i in range(n)]
+    of_event = n_clusters if name is SampleName.PP else findable_particles
+    counts = [of_event(event) for event in events]
+    print(
+        name.value, n, "events, mean", np.mean(counts), "clusters", np.mean([len(event.clusters) for event in events])
+    )
+    assert np.mean(counts) == pytest.approx(expected, rel=allowed)
+    if name is SampleName.CENTRAL:
+        assert 3.4e6 < len(events[0].clusters) < 4.6e6
+
+
+def n_clusters(event: SimulatedEvent) -> int:
+    return len(event.clusters)
+
+
+def findable_particles(event: SimulatedEvent) -> int:
+    """Particles with 30 rows of one slice and 0.15 GeV/c, other collisions included."""
+    of_slice = event.particle_of * N_SLICES + event.slice_number
+    key = np.unique((of_slice * N_ROWS + event.clusters["row"])[event.particle_of >= 0])
+    slices, rows = np.unique(key // N_ROWS, return_counts=True)
+    momentum = event.particles["momentum"]
+    pt = np.hypot(momentum[:, 0], momentum[:, 1])
+    particles = np.unique(slices[rows >= 30] // N_SLICES)
+    return int((pt[particles] > 0.15).sum())
 
 
 def test_losses_cost_the_clusters_that_they_should() -> None:
