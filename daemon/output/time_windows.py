@@ -77,7 +77,7 @@ class TimeWindows:
 
     def kept(self, meps: Sequence[MepRecord], results: Results, to_error: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """The sub-slices whose windows are kept, u8[n]: accepted ones outside of margins that are no error."""
-        found = ((results.accepted != 0) & (to_error == 0)).astype(np.uint8)
+        found: NDArray[np.uint8] = ((results.accepted != 0) & (to_error == 0)).astype(np.uint8)
         first = 0
         for mep in meps:
             last = first + mep.n_events

@@ -262,6 +262,7 @@ def test_inconsistent_tables_are_refused_and_read_no_memory_outside() -> None:
     }
     assert encoder.encode_windows(**usual).windows == 1
     values = dict(usual["windows"].values)
+    no_counts = np.zeros((0, 0), np.uint32)
     descending = np.r_[[0, 5], np.ones(N_EVENTS - 1)].astype(np.uint32)
     small, _ = slice_of({5: EMPTY[:-1]}, {})
     for changed in (
@@ -274,7 +275,7 @@ def test_inconsistent_tables_are_refused_and_read_no_memory_outside() -> None:
         {"buffer": small, "meps": [(N_EVENTS, np.array([[5, 0, len(small)]]))]},
         {"windows": ListContent(usual["windows"].offsets, {**values, "lines": np.zeros(0, np.uint32)})},
         {"windows": ListContent(descending, values)},
-        {"decided": Decided(np.zeros((N_EVENTS, 2), np.uint32), *[np.zeros(N_EVENTS, np.uint32)] * 2, no_words(0))},
+        {"decided": Decided(np.zeros((N_EVENTS, 2), np.uint32), np.zeros(N_EVENTS, np.uint32), no_counts, no_words(0))},
     ):
         with pytest.raises(ValueError, match=r"slices?|windows|MFP"):
             encoder.encode_windows(**{**usual, **changed})
@@ -297,7 +298,8 @@ def test_a_gatherer_keeps_windows_of_accepted_sub_slices_outside_of_margins() ->
         open_meps = OpenMeps(1, 1 << 20)
         open_meps.start_run(RUN, [5])
         open_meps.open(number, 0, 0, n, mep.arrived)
-        open_meps.add(number, *rows[0].tolist(), 0)
+        source, offset, size = rows[0].tolist()
+        open_meps.add(number, source, offset, size, 0)
         results = Results(
             accepted.copy(),
             np.zeros((n, 1), np.uint32),

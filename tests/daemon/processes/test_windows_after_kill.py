@@ -24,7 +24,7 @@ def test_each_window_is_in_the_files_once_after_a_kill(stream: ModuleType, tmp_p
     hits = make_stream(stream.SOURCES, seed=8)
     site = Site(tmp_path, 1, meps=1)
     site.config.write_text(site.config.read_text() + '[trigger]\nchain = "stream"\n')
-    slices, package = tmp_path / "slices.mdf", str(Path(stream.__file__).parents[1])
+    slices, package = tmp_path / "slices.mdf", str(stream.STREAM.source.parents[1])
     n_events = write_slices(slices, stream, hits, core=1)
     try:
         feeder = site.start(

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import I32, U8, U32, Collection, DeclarationError, Placement
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid
 from hltnode.processing.framework.output_lists import ListValue, OutputList, result_name
 from hltnode.processing.framework.streaming import MAX_SUB_SLICES, HitLayout, Streaming
 from hltnode.processing.raw.chain import CHAIN
+from hltnode.processing.selection.trigger_chain import TriggerChain
 
 HIT = HitLayout(size=8, time_offset=4)
 STREAMING = Streaming(sub_slice_ns=1000, margin_before=1, margin_behind=2, hit=HIT)
@@ -38,7 +38,7 @@ FIND = Algorithm(
 )
 
 
-def chain_with(**fields: Any) -> Chain:
+def chain_with(**fields: Any) -> TriggerChain:
     sequence = AlgorithmSequence((*CHAIN.sequence, FIND))
     return replace(CHAIN, **{"sequence": sequence, "lists": (windows_of(),), "windows": "windows", **fields})
 
