@@ -92,7 +92,8 @@ def summary(results: Sequence[Result]) -> dict[str, float | None]:
 
 def _words(hits: NDArray[np.void], start: int) -> NDArray[np.int64]:
     """Time in the upper bits, PMT in the lower 16."""
-    return (hits["time"].astype(np.int64) + start) << 16 | hits["pmt"]
+    words: NDArray[np.int64] = (hits["time"].astype(np.int64) + start) << 16 | hits["pmt"]
+    return words
 
 
 def candidate_times(words: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,7 +122,8 @@ def candidate_times(words: NDArray[np.int64], places: NDArray[np.int64]) -> NDAr
     ends = np.searchsorted(times, times[begins] + TIME_WINDOW)
     nearest = np.minimum.accumulate(far[:, ::-1], axis=1)[:, ::-1]
     sc, fc, afc = nearest[:, begins] < ends
-    return times[begins[(sc | fc) & afc]]
+    found_times: NDArray[np.int64] = times[begins[(sc | fc) & afc]]
+    return found_times
 
 
 def _nanoseconds(work: Callable[[], object], hits: int) -> float:

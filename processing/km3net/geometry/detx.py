@@ -72,11 +72,11 @@ def _detector(path: Path, lines: Iterator[tuple[int, list[str]]]) -> Detector:
     if (rest := next(lines, None)) is not None:
         raise ValueError(f"{path}, line {rest[0]}: expected the end of the file after {n_modules} modules")
     numbers = np.array(rows, np.float64).reshape(-1, 7)
-    line, floor, group, n = np.array(of_module, np.int64).reshape(-1, 4).T
+    lines_of, floors_of, groups_of, counts = np.array(of_module, np.int64).reshape(-1, 4).T
     pmts = np.zeros(len(numbers), PMT.dtype)
     pmts["x"], pmts["y"], pmts["z"] = numbers[:, :3].T
-    pmts["line"] = np.repeat(np.unique(line, return_inverse=True)[1].reshape(-1), n)
-    pmts["floor"], pmts["group"] = np.repeat(floor, n), np.repeat(group, n)
+    pmts["line"] = np.repeat(np.unique(lines_of, return_inverse=True)[1].reshape(-1), counts)
+    pmts["floor"], pmts["group"] = np.repeat(floors_of, counts), np.repeat(groups_of, counts)
     return Detector(pmts, numbers[:, 3:6].astype(np.float32), numbers[:, 6])
 
 

@@ -19,7 +19,7 @@ from hltnode.protocol.km3net.hit_banks import HIT, HITS_VERSION, KM3NET_SUBDETEC
 MAX_HITS = 1024
 """Hits of a sub-slice and of the time behind it that its triggers need. 84 PMTs at 55 kHz, two of them at 1 MHz, give
 166 hits in 25.5 us: room for six times as many."""
-MAX_CANDIDATES = 64
+MAX_CANDIDATES = 256
 MAX_WINDOWS = 16
 MAX_TESTED = 64
 """Hits behind a hit that its triggers test. It bounds the time that a burst of hits can cost."""

@@ -29,7 +29,7 @@ TOO_MANY_HITS = ChainFlag(
 TRIGGERS_LEFT_OUT = ChainFlag(
     name="triggers_left_out",
     bit=22,
-    text="More than 64 hits begin a candidate. The first 64 are listed; windows cover all.",
+    text="More than 256 hits begin a candidate. The first 256 are listed; windows cover all.",
     kind=FlagKind.NOTE,
 )
 WINDOWS_JOINED = ChainFlag(

@@ -51,7 +51,9 @@ def test_no_installed_chain_names_a_number_that_is_free_for_users(name: str) -> 
 
 def test_each_chain_of_this_package_offers_its_readout_alone() -> None:
     offered = {point.name: point.load() for point in entry_points(group=READOUTS)}
-    assert offered == {name: installed_chain(name).readout for name in ("alice_tpc", "lhcb", "na62_rich", "raw")}
+    assert offered == {
+        name: installed_chain(name).readout for name in ("alice_tpc", "km3net", "lhcb", "na62_rich", "raw")
+    }
 
 
 def test_no_bank_has_the_type_that_kernels_give_a_broken_fragment() -> None:

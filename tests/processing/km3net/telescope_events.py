@@ -31,11 +31,10 @@ COLUMNS = (
 )
 """Every column that the chain writes for lines, fields and outputs."""
 TOWER = km3net_tower()
-Payloads = Mapping[int, bytes | None]
 
 
 def mep_of_payloads(
-    of_sources: Payloads | Mapping[int, Sequence[bytes | None]],
+    of_sources: Mapping[int, Sequence[bytes | None]],
     slice_number: int = 0,
     *,
     version: int = 1,
@@ -44,7 +43,6 @@ def mep_of_payloads(
     """A MEP from the payloads of each source, one for each sub-slice; None: the source has no bank there."""
     data, fragments, n = bytearray(), [], 0
     for number, payloads in sorted(of_sources.items()):
-        assert payloads is not None
         n = len(payloads)
         source = source_id(KM3NET_SUBDETECTOR, number)
         mfp = encode_mfp(
@@ -52,7 +50,7 @@ def mep_of_payloads(
             event_id=slice_number,
             version=version,
             types=[NO_BANK if payload is None else kind for payload in payloads],
-            fragments=[payload or b"" for payload in payloads],  # type: ignore[arg-type]
+            fragments=[payload or b"" for payload in payloads],
             align=2,
         )
         fragments.append((source, len(data), len(mfp)))

@@ -46,7 +46,8 @@ def test_both_forms_find_the_same_candidates_for_every_instruction_set() -> None
         for form in of_targets[:-1]:
             for name, most, count in PLACED:
                 used = np.arange(most) < form[count][: events.n_events, None]
-                np.testing.assert_array_equal(*(each[name].reshape(-1, most)[used] for each in (form, common)))
+                one, other = (each[name].reshape(-1, most)[used] for each in (form, common))
+                np.testing.assert_array_equal(one, other, err_msg=name)
             for name in ("km3net_hits.count", "km3net_hits.own", "candidates.count", "windows.count", "events.flags"):
                 np.testing.assert_array_equal(form[name], common[name], err_msg=name)
 

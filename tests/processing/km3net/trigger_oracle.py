@@ -62,7 +62,8 @@ def expected(
         flags.add("TOO_MANY_HITS")
         hits = hits[:0]
     hits = hits[np.lexsort((hits["charge"], hits["pmt"], hits["time"]))]
-    keys = hits["time"].astype(np.uint64) << 32 | hits["pmt"].astype(np.uint64) << 16 | hits["charge"].astype(np.uint64)
+    words = [hits[name].astype(np.uint64) << np.uint64(at) for name, at in (("time", 32), ("pmt", 16), ("charge", 0))]
+    keys: NDArray[np.uint64] = words[0] | words[1] | words[2]
     own = int((hits["time"] < length).sum())
     if behind is None and not margin:
         flags.add("NOTHING_BEHIND")

@@ -11,7 +11,7 @@ constexpr uint32_t km3net_hits_bank = 1;
 constexpr uint32_t km3net_hits_version = 1;
 constexpr uint32_t km3net_hit_bytes = 8;
 constexpr uint32_t km3net_max_hits = 1024;
-constexpr uint32_t km3net_max_candidates = 64;
+constexpr uint32_t km3net_max_candidates = 256;
 constexpr uint32_t km3net_max_windows = 16;
 constexpr uint32_t km3net_max_tested = 64;
 

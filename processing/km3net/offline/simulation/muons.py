@@ -49,7 +49,9 @@ def expected_photoelectrons(muon: Muon, detector: Detector) -> NDArray[np.float6
     light = CHERENKOV_COSINE * muon.direction + _SINE * outwards
     facing = np.clip(-(light * detector.directions).sum(1), -0.5, 1.0)
     away = np.maximum(away, NEAREST)
-    return PHOTOELECTRONS_AT_10_M * (10.0 / away) * np.exp(-(away - 10.0) / (_SINE * ABSORPTION)) * (facing + 0.5) / 1.5
+    absorbed = np.exp(-(away - 10.0) / (_SINE * ABSORPTION))
+    mean: NDArray[np.float64] = PHOTOELECTRONS_AT_10_M * (10.0 / away) * absorbed * (facing + 0.5) / 1.5
+    return mean
 
 
 def drawn_muon(rng: np.random.Generator, radius: float) -> Muon:

@@ -94,8 +94,8 @@ class MuonTruthCheck:
         sub_slice, of = candidates
         times = np.column_stack([sub_slice * self._length + of["time"], of["triggers"]]).astype(np.int64)
         sub_slice, of = windows
-        start = sub_slice * self._length
-        kept = np.column_stack([start + of["start_ns"], start + of["end_ns"], of["lines"]]).astype(np.int64)
+        starts = sub_slice * self._length
+        kept = np.column_stack([starts + of["start_ns"], starts + of["end_ns"], of["lines"]]).astype(np.int64)
         self._checker.add(SliceContent(int((~is_margin).sum()), self._length, np.concatenate(muons), times, kept))
 
     def finish(self, rows: RowChoice) -> CheckedSample:  # noqa: ARG002

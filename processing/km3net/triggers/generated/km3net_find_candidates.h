@@ -30,7 +30,7 @@ struct km3net_find_candidates_parameters {
     struct {
         hlt::km3net_candidate* candidate;
         uint32_t* count;
-        __device__ uint32_t first(uint32_t event) const { return event * 64u; }
+        __device__ uint32_t first(uint32_t event) const { return event * 256u; }
     } candidates;
     struct {
         hlt::km3net_window* window;

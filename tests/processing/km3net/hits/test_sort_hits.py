@@ -12,7 +12,7 @@ GOOD = encode_hits(made_hits([(0, 30), (0, 31), (1, 5)]))
 
 def times(found: np.ndarray) -> list[int]:
     """Times of sorted words."""
-    return (found >> np.uint64(32)).tolist()
+    return [int(word) >> 32 for word in found]
 
 
 def test_only_banks_that_are_odd_set_flags_and_their_hits_are_not_used() -> None:
@@ -28,7 +28,8 @@ def test_only_banks_that_are_odd_set_flags_and_their_hits_are_not_used() -> None
         (encode_hits(made_hits([(0, 24_999)])), set(), [24_999]),
         (encode_hits(np.zeros(0, HIT)), {"MARGIN"}, []),
     ]
-    found = run_chain(mep_of_payloads({3: [payload for payload, _, _ in cases]}, 9))
+    payloads: list[bytes | None] = [payload for payload, _, _ in cases]
+    found = run_chain(mep_of_payloads({3: payloads}, 9))
     for e, (_, flags, expected) in enumerate(cases):
         assert found.flags[e] == flags, e
         assert times(found.hits[e])[: found.own[e]] == expected, e
@@ -41,11 +42,13 @@ def test_one_bad_source_leaves_the_hits_of_the_others() -> None:
 
 
 def test_banks_of_another_version_or_type_are_not_read() -> None:
-    for mep in (mep_of_payloads({0: [GOOD] * 3}, version=2), mep_of_payloads({0: [GOOD] * 3}, kind=240)):
+    for mep in (
+        mep_of_payloads({0: [GOOD] * 3}, version=2),
+        mep_of_payloads({0: [GOOD] * 3}, kind=HitBankType.SEVERAL_BANKS),
+    ):
         found = run_chain(mep)
         assert found.flags[1] == {"BAD_HITS_BANK"}
         assert found.own.tolist() == [0, 0, 0]
-    assert HitBankType.SEVERAL_BANKS == 240
 
 
 def test_hits_behind_the_end_are_read_as_far_as_triggers_need_them() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from hltnode.processing.km3net.hits.collections import Trigger
@@ -26,7 +29,7 @@ min_charge = 1500
 
 def test_each_line_selects_the_sub_slices_with_such_a_window() -> None:
     found = run_chain(mep_of_hits(simulated(21, 60, muon_rate=20_000.0)), LINES)
-    selections = {
+    selections: dict[str, Callable[[Any], Any]] = {
         "Hits": lambda w: (w["hits"] >= 9) & (w["pmts"] >= 8),
         "Causal": lambda w: w["causal_hits"] >= 7,
         "Charged": lambda w: w["charge"] >= 1500,

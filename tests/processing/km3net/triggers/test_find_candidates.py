@@ -167,7 +167,7 @@ def test_hits_of_the_sub_slice_behind_count_against_the_bound() -> None:
 
 
 def test_more_candidates_and_windows_than_fit_are_flagged_and_windows_cover_all() -> None:
-    burst = made_hits([(i % 84, 1000 + 40 * i) for i in range(200)])
+    burst = made_hits([(i % 84, 1000 + 40 * i) for i in range(400)])
     found = check(between(burst))
     assert found.flags[1] == {"TRIGGERS_LEFT_OUT"}
     assert len(found.candidates[1]) == MAX_CANDIDATES
