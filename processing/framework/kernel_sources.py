@@ -5,11 +5,12 @@ The build runs this file with a bare Python (add_chain in cmake/hltnode-config.c
     python kernel_sources.py HEADER FOLDER...    prints the digest, then its files, one per line
 """
 
+import functools
 import hashlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,20 +62,22 @@ def included_files(header: str, folders: Sequence[Path], source: str = "") -> li
     set includes it. Raises MissingSourceError.
     """
     roots = [str(folder.resolve()) for folder in folders]
+    is_file = functools.cache(os.path.isfile)
     found: dict[str, SourceFile] = {}
-    pending = [*map(str, LIBRARY_SOURCES), _find(header, "the library", roots)]
-    pending += [_find(name, "the generated source", roots) for name in _includes(source.encode())]
+    pending = [*map(str, LIBRARY_SOURCES), _find(header, "the library", roots, is_file)]
+    pending += [_find(name, "the generated source", roots, is_file) for name in _includes(source.encode())]
     while pending:
         path = pending.pop()
         if path in found:
             continue
         try:
-            content = Path(path).read_bytes()
+            status = os.stat(path)
+            content, included = _read(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         except OSError as error:
             raise MissingSourceError(f"the kernel source {path} cannot be read: {error.strerror}") from error
         found[path] = SourceFile(_name(path, roots), path, content)
         beside = os.path.dirname(path)
-        pending += [_find(name, path, (beside, *roots)) for name in _includes(content)]
+        pending += [_find(name, path, (beside, *roots), is_file) for name in included]
     return sorted(found.values())
 
 
@@ -87,15 +90,25 @@ def sources_digest(files: Sequence[SourceFile]) -> str:
     return digest.hexdigest()
 
 
+@functools.lru_cache(maxsize=1024)
+def _read(path: str, *_version: int) -> tuple[bytes, list[str]]:
+    """Content and included names of one version of a file. A process with many engines reads it once.
+
+    Raises OSError.
+    """
+    content = Path(path).read_bytes()
+    return content, _includes(content)
+
+
 def _includes(content: bytes) -> list[str]:
     return [name.decode() for name in _INCLUDE.findall(content)]
 
 
-def _find(name: str, includer: str, folders: Sequence[str]) -> str:
+def _find(name: str, includer: str, folders: Sequence[str], is_file: Callable[[str], bool]) -> str:
     """The included file, from the first folder that has it."""
     for folder in folders:
         path = os.path.normpath(f"{folder}/{name}")
-        if os.path.isfile(path):
+        if is_file(path):
             return path
     raise MissingSourceError(f'{includer} includes "{name}", which is in none of {", ".join(folders)}')
 

@@ -22,7 +22,7 @@ def require_debian_tools() -> None:
 def built(folder: Path, *wheel: Path) -> Path:
     """Path of the built package in a folder."""
     build = [ROOT / "tools/build_deb.sh", folder, *wheel]
-    # xz takes half a minute of a processor for 170 MB of libraries, gzip three seconds; nobody keeps this package.
+    # xz takes half a minute of a processor for 170 MB of libraries, gzip three seconds; this package is not kept.
     environment = {**os.environ, "HLTNODE_COMPRESSION": "-Zgzip -z1"}
     done = subprocess.run(build, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
