@@ -181,7 +181,8 @@ class ControlSocket:
         # If the peer has gone, its descriptor may belong to another connection by now.
         if self._send(identity, encode_message(error)):
             self._received.report(last, ConnectionRefusal.FLOOD)
-        self._received.report_address(address, ConnectionRefusal.FLOOD)
+        else:
+            self._received.report_address(address, ConnectionRefusal.FLOOD)
         if (left_out := self._limit.due("flood")) is not None:
             log.warning("control_flood", address=address, left_out=left_out)
 

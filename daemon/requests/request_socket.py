@@ -25,7 +25,7 @@ from hltnode.daemon.requests.request_batch import AnswerEncoder, fill, refusal
 from hltnode.daemon.requests.request_queue import RequestLimits, RequestQueue, WaitingRequest
 from hltnode.daemon.security.message_budget import MessageBudget
 from hltnode.daemon.security.message_parts import MessageParts
-from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.daemon.security.received_input import ReceivedInput, address_of
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.protocol.errors import ProtocolError
@@ -45,6 +45,10 @@ BUDGET_PARTS = 256
 PARTS = 3
 # Unread messages queued for one client: as many as it may have requests, at least this number.
 LEAST_ANSWERS = 64
+# Refused messages that are answered, at once and a second: of all clients, and of one address. A correct client sends
+# none. Few, so that a flood from many addresses has 64 dropped ones of each, which has it refused.
+REFUSED_OF_ALL = (256.0, 64.0)
+REFUSED_OF_ADDRESS = (64.0, 16.0)
 # Longest sleep: the connection limiter wakes the thread earlier, and so does every message.
 IDLE_MS = 500
 LOG_INTERVAL_NS = 10_000_000_000
@@ -105,7 +109,7 @@ class RequestSocket:
         self._queue = RequestQueue(limits)
         self._encoder = AnswerEncoder(engine, node=node, chain=chain, max_list_bytes=max_list_bytes)
         self._messages = MessageParts(received, PARTS)
-        self._budget = MessageBudget()
+        self._budget = MessageBudget(REFUSED_OF_ALL, REFUSED_OF_ADDRESS)
         """Of messages that are refused: a refusal costs this thread as much as a request, and delays the run too."""
         self._batch: list[WaitingRequest] = []
         """The requests that the back end computes."""
@@ -332,18 +336,19 @@ class RequestSocket:
             # Many clients of a machine may find a busy node: each has a budget of its own.
             admitted = self._budget.admits_feeder(sender.client, 0, now_ns)
         else:
-            admitted = self._budget.admits_stranger(_address(sender.last), 0, now_ns)
+            admitted = self._budget.admits_stranger(address_of(sender.last), 0, now_ns)
         if admitted:
             self._refuse(sender.client, number, reason, text)
             return
         self._counters.refused[reason] += 1
         if not self._budget.is_flood(sender.client, now_ns):
             return
-        address = _address(sender.last)
+        address = address_of(sender.last)
         # If the client has gone, its descriptor may belong to another connection by now.
         if self._send(sender.client, refusal(number, reason, "far too many refused messages: the connection ends")):
             self._received.report(sender.last, ConnectionRefusal.FLOOD)
-        self._received.report_address(address, ConnectionRefusal.FLOOD)
+        else:
+            self._received.report_address(address, ConnectionRefusal.FLOOD)
         if (left_out := self._limit.due("flood")) is not None:
             log.warning("request_flood", reason=reason, address=address, left_out=left_out)
 
@@ -365,11 +370,3 @@ class RequestSocket:
                 self._counters.cancelled += self._queue.forget(client)
             return False
         return True
-
-
-def _address(frame: zmq.Frame) -> str:
-    """The address of the sender; empty for a local socket or a connection without properties."""
-    try:
-        return str(frame.get("Peer-Address"))
-    except zmq.ZMQError:
-        return ""

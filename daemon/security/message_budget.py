@@ -1,8 +1,8 @@
 """How many control messages of each peer the node handles: the others are dropped before they are decoded.
 
 A message costs the event loop about 0.1 ms, and a peer can send thousands of hellos a second. So each address has a
-budget, all peers without a welcome share one, and each welcomed feeder has its own. The request socket gives the same
-budgets to refused requests. No I/O, no clock.
+budget, all peers without a welcome share one, and each welcomed feeder has its own. The request socket has budgets for
+refused requests. No I/O, no clock.
 """
 
 from hltnode.daemon.common.token_buckets import MOST_ACCOUNTS, TokenBucket, TokenBuckets
@@ -21,11 +21,18 @@ FLOOD_NS = 10_000_000_000
 
 
 class MessageBudget:
-    """Admits or refuses messages. Times in ns."""
+    """Admits or refuses messages. Times in ns.
 
-    def __init__(self) -> None:
-        self._strangers = TokenBucket(STRANGERS_AT_ONCE, STRANGERS_PER_SECOND, 0)
-        self._addresses = TokenBuckets(ADDRESS_AT_ONCE, ADDRESS_PER_SECOND)
+    strangers, address: messages at once and a second, of all peers without a welcome and of one address.
+    """
+
+    def __init__(
+        self,
+        strangers: tuple[float, float] = (STRANGERS_AT_ONCE, STRANGERS_PER_SECOND),
+        address: tuple[float, float] = (ADDRESS_AT_ONCE, ADDRESS_PER_SECOND),
+    ) -> None:
+        self._strangers = TokenBucket(*strangers, 0)
+        self._addresses = TokenBuckets(*address)
         self._feeders = TokenBuckets(FEEDER_AT_ONCE, FEEDER_PER_SECOND)
         self._refused: dict[bytes, int] = {}
         """Refused messages of each connection since `_refused_since_ns`."""

@@ -37,12 +37,11 @@ class MessageParts:
         if self._n_parts > 0:
             self._n_bytes += len(part)
         self._n_parts += 1
+        if self._n_parts == MAX_PARTS + 1:
+            # Now: the other parts take a while, and the next connections of this peer send as many.
+            self._received.report(part)
         if part.more:
             return None
         message = CollectedMessage(self._parts, self._n_parts, self._n_bytes)
         self._parts, self._n_parts, self._n_bytes = [], 0, 0
-        if not self._received.take(part, message.n_bytes, message.n_parts - 1):
-            return None
-        if message.n_parts > MAX_PARTS:
-            self._received.report(part)
-        return message
+        return message if self._received.take(part, message.n_bytes, message.n_parts - 1) else None

@@ -39,12 +39,16 @@ class ReceivedInput:
         return descriptor is None or self.tally.take(descriptor, nbytes, parts)
 
     def report(self, frame: zmq.Frame, reason: ConnectionRefusal = ConnectionRefusal.MALFORMED) -> None:
-        """Report a frame that no feeder and no operator sends; the limiter ends its connection."""
+        """Report a frame that no feeder and no operator sends; the limiter ends its connection.
+
+        The peer may have closed it: then its address pays.
+        """
         if (descriptor := _descriptor(frame)) is not None:
             self._reported.put((descriptor, reason))
+        self.report_address(address_of(frame), reason)
 
     def report_address(self, address: str, reason: ConnectionRefusal) -> None:
-        """Report the address of a flood. Its peer may have closed the connection, and would pay nothing else."""
+        """Report the address of a connection that may belong to another peer by now."""
         self._addresses.put((address, reason))
 
     def unpermitted(self, descriptor: int, number: int, now_ns: int) -> None:
@@ -68,6 +72,14 @@ class ReceivedInput:
             descriptor, reason = self._reported.get()
             found.setdefault(descriptor, reason)
         return found
+
+
+def address_of(frame: zmq.Frame) -> str:
+    """The address of the sender; empty for a local socket or a frame without properties."""
+    try:
+        return str(frame.get("Peer-Address"))
+    except zmq.ZMQError:
+        return ""
 
 
 def _descriptor(frame: zmq.Frame) -> int | None:

@@ -88,6 +88,9 @@ async def test_the_account_equals_the_bytes_on_the_wire_for_any_number_of_parts(
         assert found.received.reported() == (
             {found.descriptor: ConnectionRefusal.MALFORMED} if parts + 1 > MAX_PARTS else {}
         )
+        # Once for each message: the peer may close the connection before it ends.
+        addresses = [("127.0.0.1", ConnectionRefusal.MALFORMED)] * 3 if parts + 1 > MAX_PARTS else []
+        assert found.received.reported_addresses() == addresses
 
 
 @pytest.mark.parametrize("version", [0, CONTROL_VERSION - 1, CONTROL_VERSION + 1, -1, (1 << 64) - 1])

@@ -48,6 +48,12 @@ def test_all_feeders_of_a_large_run_may_say_hello_each_second(budget: MessageBud
         assert all(budget.admits_stranger(f"10.0.{n // 256}.{n % 256}", 300, second * SECOND_NS) for n in range(512))
 
 
+def test_a_budget_of_other_sizes_has_its_own_for_an_address_and_for_all() -> None:
+    budget = MessageBudget(strangers=(5.0, 1.0), address=(3.0, 0.5))
+    assert [admitted(budget, address, 10) for address in "abc"] == [3, 2, 0]
+    assert [admitted(budget, address, 10, now_ns=4 * SECOND_NS) for address in "abc"] == [2, 2, 0]
+
+
 def test_a_long_message_costs_as_much_as_many_short_ones(budget: MessageBudget) -> None:
     largest = 1 << 20
     n = int(ADDRESS_AT_ONCE) // (1 + largest // BYTES_PER_UNIT)
