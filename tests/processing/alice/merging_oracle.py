@@ -36,7 +36,8 @@ def angle_at(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.float
     angle = ratio * (f(0.9998660) + u * (f(-0.3302995) + u * (f(0.1801410) + u * (f(-0.0851330) + u * f(0.0208351)))))
     angle = np.where(steep, f(1.57079633) - angle, angle)
     angle = np.where(x < 0, f(3.14159265) - angle, angle)
-    return np.where(y < 0, -angle, angle).astype(f)
+    signed: NDArray[np.float32] = np.where(y < 0, -angle, angle).astype(f)
+    return signed
 
 
 def continuation(
@@ -123,7 +124,8 @@ def near_bins(bins: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Whether two segments are in bins near each other."""
     line, column = np.divmod(bins.astype(np.int64), 64)
     apart = np.abs(column[:, None] - column[None, :])
-    return (np.abs(line[:, None] - line[None, :]) <= 2) & (np.minimum(apart, 64 - apart) <= 5)
+    near: NDArray[np.bool_] = (np.abs(line[:, None] - line[None, :]) <= 2) & (np.minimum(apart, 64 - apart) <= 5)
+    return near
 
 
 def longer_segments(

@@ -260,8 +260,8 @@ def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) ->
             last = cluster
         start = event.tracks[min(own, key=lambda i: (event.rows[i][0], own.index(i)))]
         side = 1.0 if start["slice"] < 18 else -1.0
-        names = ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt", "c_yy", "c_zz", "c_sy", "c_ss", "c_lz", "c_ll")
-        names += ("c_qy", "c_qs", "c_qq", "chi2")
+        names = [*"xyz", "sin_phi", "tan_lambda", "q_pt", "c_yy", "c_zz", "c_sy", "c_ss", "c_lz", "c_ll"]
+        names += ["c_qy", "c_qs", "c_qq", "chi2"]
         t = State(*(start[name] for name in names))
         t.z, t.l = t.z * f(side), t.l * f(side)
         first = fit_in_order(oracle, t, int(start["slice"]), ordered)
@@ -272,10 +272,10 @@ def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) ->
             assert [record[name] for name in names] == [start[name] for name in names]
             assert record["slice"] == start["slice"]
         else:
-            side = f(1.0 if done[0] < 18 else -1.0)
-            expected: tuple[Any, ...] = (t.x, t.y, side * t.z, t.s, side * t.l, t.q)
+            turned = f(1.0 if done[0] < 18 else -1.0)
+            expected: tuple[Any, ...] = (t.x, t.y, turned * t.z, t.s, turned * t.l, t.q)
             expected += (t.yy, t.zz, t.sy, t.ss, t.lz, t.ll, t.qy, t.qs, t.qq, t.chi2)
-            found = np.array([record[name] for name in MERGED_TRACK.dtype.names[:16]], np.float32)
+            found = np.array([record[name] for name in names], np.float32)
             assert found.tobytes() == np.array(expected, np.float32).tobytes()
             assert (record["slice"], record["n_fitted"]) == done
         every = np.unique(np.concatenate([event.clusters(i) for i in segments]))
