@@ -295,7 +295,8 @@ def computed_slice(
     open_meps.open(number, 0, 0, n, mep.arrived)
     source, offset, size = rows[0].tolist()
     open_meps.add(number, source, offset, size, 0)
-    usual = {"accepted": np.ones(n, np.uint8), "flags": np.zeros(n, np.uint32)} | changed
+    usual: dict[str, NDArray[Any]] = {"accepted": np.ones(n, np.uint8), "flags": np.zeros(n, np.uint32)}
+    usual.update(changed)
     lists = {"windows": content_of(windows, n)}
     results = Results(
         usual["accepted"],
