@@ -32,6 +32,8 @@ ALONE_FILES = tests/daemon/node tests/daemon/processes $(shell grep -rlE 'mark\.
 	--include='test_*.py' | grep -vE '^tests/daemon/(node|processes)/' | sort)
 # Which of them have failed is kept apart from the other part, which runs at the same time.
 ALONE_CACHE = -o cache_dir=build/cache-of-tests-that-wait
+# The exit status of pytest if it is not 0: that of make does not tell a failed test from an end in the middle.
+ALONE_STATUS = build/status-of-tests-that-wait
 
 .PHONY: demo install test tests-that-compute tests-that-wait tests-that-failed test-all soak attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
@@ -47,7 +49,7 @@ install: $(VENV)/.installed
 
 # What waits (tests with processes or sockets of their own) and what only computes, at the same time.
 test: $(VENV)/.developed
-	@MAKE="$(MAKE)" tools/run_tests.sh
+	@MAKE="$(MAKE)" ALONE_STATUS=$(ALONE_STATUS) tools/run_tests.sh
 
 # A test of this part may get little processor time while the other part runs.
 tests-that-compute: $(VENV)/.developed
@@ -55,11 +57,12 @@ tests-that-compute: $(VENV)/.developed
 
 # These wait more than they compute, so three files run at a time on two cores.
 tests-that-wait: $(VENV)/.developed
-	$(PYTEST) $(MAKE_TEST) $(ALONE_CACHE) -n $(ALONE_WORKERS) --dist loadfile -m $(ALONE) $(ALONE_FILES)
+	$(PYTEST) $(MAKE_TEST) $(ALONE_CACHE) -n $(ALONE_WORKERS) --dist loadfile -m $(ALONE) $(ALONE_FILES) || \
+		{ echo $$? >$(ALONE_STATUS); false; }
 
 # Those of them that have failed, once more.
 tests-that-failed: $(VENV)/.developed
-	$(PYTEST) --hypothesis-profile make-test $(ALONE_CACHE) --last-failed --last-failed-no-failures none -m $(ALONE) $(ALONE_FILES)
+	$(PYTEST) --hypothesis-profile make-test -p tests.unexpected_skips $(ALONE_CACHE) --last-failed --last-failed-no-failures none -m $(ALONE) $(ALONE_FILES)
 
 test-all: $(VENV)/.developed
 	$(PYTEST)

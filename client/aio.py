@@ -25,7 +25,7 @@ from hltnode.client.consumers import (
 from hltnode.client.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
-from hltnode.client.requests import RequestMessages, RequestRefusedError, connect_requests
+from hltnode.client.requests import RequestMessages, RequestPace, RequestRefusedError, connect_requests
 from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError
@@ -98,7 +98,7 @@ class EventReceiver(Consumer[zmq.asyncio.Socket]):
 class Requester:
     """Asks a node what it would decide on some events, as `hltnode.client.Requester`. Use as async context manager.
 
-    Several tasks may `ask` at the same time.
+    Several tasks may `ask` at the same time. To a busy node requests leave one by one (`RequestPace`).
     """
 
     def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
@@ -106,6 +106,11 @@ class Requester:
         self._messages = RequestMessages()
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
         self._reader: asyncio.Task[None] | None = None
+        self._pace = RequestPace()
+        self._turn = asyncio.Lock()
+        """Held by the request that leaves next."""
+        self._ended = asyncio.Event()
+        """A request is no longer on its way."""
 
     async def ask(self, mep: Buffer, timeout: float | None = None) -> Answer:
         """The answer of the node. Raises as `hltnode.client.Requester.ask`.
@@ -116,16 +121,36 @@ class Requester:
             self._reader = asyncio.create_task(self._read())
         number, parts = self._messages.request(mep, timeout)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
-        try:
-            async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout):
+            try:
+                await self._wait_for_turn()
+            except asyncio.CancelledError:
+                del self._waiting[number]
+                raise
+            error: BaseException | None = None
+            try:
                 await self._socket.send_multipart(parts)
                 found: Answer = await answer
                 return found
-        finally:
-            del self._waiting[number]
-            if not answer.done() or answer.cancelled():
-                with contextlib.suppress(zmq.ZMQError):
-                    await self._socket.send(self._messages.cancel(number), zmq.NOBLOCK)
+            except RequestRefusedError as refused:
+                error = refused
+                raise
+            finally:
+                del self._waiting[number]
+                self._pace.ended(error)
+                self._ended.set()
+                if not answer.done() or answer.cancelled():
+                    with contextlib.suppress(zmq.ZMQError):
+                        await self._socket.send(self._messages.cancel(number), zmq.NOBLOCK)
+
+    async def _wait_for_turn(self) -> None:
+        async with self._turn:
+            while (left := self._pace.wait()) > 0:
+                self._ended.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._ended.wait()
+            self._pace.sent()
 
     async def _read(self) -> None:
         while True:

@@ -23,10 +23,11 @@ from hltnode.client.feeder import FeederIdentity, Report, report_nothing
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
 from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
-from hltnode.client.requests import RequestMessages, RequestRefusedError, answer_in, connect_requests
+from hltnode.client.requests import RequestMessages, RequestPace, RequestRefusedError, answer_in, connect_requests
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.client.sockets import PLAIN, FeederKeys
 from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.decisions import MepDecision
 from hltnode.protocol.transport.requests import Answer
 
@@ -196,13 +197,14 @@ class Requester:
 
     A request is a MEP: the MFPs of all sources for the same events (`hltnode.protocol.encode_mep`). The node must have
     a request socket (`requests.endpoint`). `ask` waits for one answer; with `send` and `receive` several requests may
-    be on their way, and their answers come in any order.
+    be on their way, and their answers come in any order. Requests to a busy node leave after a pause (`RequestPace`).
     """
 
     def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
         socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
         self._socket = connect_requests(socket, endpoint, keys)
         self._messages = RequestMessages()
+        self._pace = RequestPace()
 
     def ask(self, mep: Buffer, timeout: float | None = None) -> Answer:
         """The answer of the node; answers to earlier requests that come before it are dropped.
@@ -210,17 +212,16 @@ class Requester:
         Raises RequestRefusedError, MessageError for an answer of another version, TimeoutError after `timeout` seconds:
         the node then drops the request if it still waits.
         """
-        number = self.send(mep, timeout)
         end = None if timeout is None else time.monotonic() + timeout
+        number = self.send(mep, timeout)
         while True:
             try:
                 _wait(self._socket, None if end is None else max(0.0, end - time.monotonic()))
             except TimeoutError:
                 self.cancel(number)
                 raise TimeoutError(f"no answer in {timeout} s") from None
-            message = self._socket.recv()
             try:
-                answer = answer_in(message)
+                answer = self._next_answer()
             except RequestRefusedError as refused:
                 if refused.request in (0, number):
                     raise
@@ -231,21 +232,38 @@ class Requester:
     def send(self, mep: Buffer, timeout: float | None = None) -> int:
         """Send a request; returns its id. timeout: seconds that it may wait here for a connection, and in the node.
 
-        Raises TimeoutError.
+        Raises TimeoutError, also if the node was busy a moment ago and the pause after that is longer.
         """
         number, parts = self._messages.request(mep, timeout)
-        if not self._socket.poll(None if timeout is None else round(timeout * 1e3), zmq.POLLOUT):
+        pause = self._pace.wait()
+        if timeout is not None and pause > timeout:
+            time.sleep(timeout)
+            raise TimeoutError(f"the node is busy: no request leaves in {timeout} s")
+        time.sleep(pause)
+        if not self._socket.poll(None if timeout is None else round((timeout - pause) * 1e3), zmq.POLLOUT):
             raise TimeoutError(f"no connection to a node in {timeout} s")
         self._socket.send_multipart(parts)
+        self._pace.sent()
         return number
 
     def receive(self, timeout: float | None = None) -> Answer:
         """The next answer to any request. Raises as `ask`; after a TimeoutError the requests still wait."""
         _wait(self._socket, timeout)
-        return answer_in(self._socket.recv())
+        return self._next_answer()
+
+    def _next_answer(self) -> Answer:
+        message = self._socket.recv()
+        try:
+            answer = answer_in(message)
+        except (RequestRefusedError, ProtocolError) as error:
+            self._pace.ended(error)
+            raise
+        self._pace.ended()
+        return answer
 
     def cancel(self, number: int) -> None:
         """Drop a request that may still wait; a dropped request has no answer."""
+        self._pace.ended()
         # Without a connection there is no request to drop.
         with contextlib.suppress(zmq.Again):
             self._socket.send(self._messages.cancel(number), zmq.NOBLOCK)

@@ -1,5 +1,7 @@
 """Shared parts of the clients of the request socket of a node (`requests.endpoint`)."""
 
+import time
+from collections.abc import Callable
 from itertools import count
 
 import zmq
@@ -17,6 +19,12 @@ from hltnode.protocol.transport.requests import (
     decode_answer,
     encode_request,
 )
+
+BUSY_PAUSE_SECONDS = 0.02
+"""A node answers 64 refusals `busy` a second of each client, and ends the connection of one that goes on faster."""
+MOST_AT_ONCE = 256
+"""Requests that leave without a pause, before the node has told whether it has room: fewer than the 512 refusals that
+it answers at once."""
 
 
 class RequestRefusedError(Exception):
@@ -45,6 +53,42 @@ class RequestMessages:
     def cancel(number: int) -> bytes:
         """The message that drops a request."""
         return encode_request(Cancel(number))
+
+
+class RequestPace:
+    """Tells when the next request may leave, so that a busy node does not refuse request after request.
+
+    MOST_AT_ONCE requests may be on their way, after a refusal `busy` as many as then, and one more every
+    BUSY_PAUSE_SECONDS.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._on_way = 0
+        self._most = MOST_AT_ONCE
+        self._next = 0.0
+        """When one more than `_most` may leave."""
+
+    def wait(self) -> float:
+        """Seconds until the next request may leave; 0: now."""
+        return max(0.0, self._next - self._clock()) if self._is_full() else 0.0
+
+    def sent(self) -> None:
+        """A request leaves."""
+        if self._is_full():
+            self._most = self._on_way + 1
+            self._next = self._clock() + BUSY_PAUSE_SECONDS
+        self._on_way += 1
+
+    def ended(self, error: BaseException | None = None) -> None:
+        """A request has its answer, was refused or was given up."""
+        self._on_way = max(0, self._on_way - 1)
+        if isinstance(error, RequestRefusedError) and error.reason is RequestRefusal.BUSY:
+            self._most = min(self._most, self._on_way)
+            self._next = self._clock() + BUSY_PAUSE_SECONDS
+
+    def _is_full(self) -> bool:
+        return self._on_way >= self._most
 
 
 def answer_in(message: Buffer) -> Answer:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unexpected_skips import is_expected
+from tests.unexpected_skips import EXIT_STATUS, is_expected
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,12 +35,18 @@ def test_only_what_make_test_cannot_change_is_expected(reason: str, expected: bo
 
 
 @pytest.mark.parametrize(
-    ("reason", "ci", "code"),
-    [("no compiler", "true", 1), ("no compiler", "", 0), ("a GPU is there", "true", 0)],
+    ("reason", "ci", "other", "code"),
+    [
+        ("no compiler", "true", "pass", EXIT_STATUS),
+        ("no compiler", "true", "assert 0", EXIT_STATUS),
+        ("no compiler", "", "assert 0", 1),
+        ("no compiler", "", "pass", 0),
+        ("a GPU is there", "true", "pass", 0),
+    ],
 )
-def test_an_unexpected_skip_fails_the_run_under_ci(tmp_path: Path, reason: str, ci: str, code: int) -> None:
+def test_an_unexpected_skip_fails_the_run_under_ci(tmp_path: Path, reason: str, ci: str, other: str, code: int) -> None:
     (tmp_path / "test_it.py").write_text(
-        f"import pytest\ndef test_one():\n    pytest.skip({reason!r})\ndef test_two():\n    pass\n"
+        f"import pytest\ndef test_one():\n    pytest.skip({reason!r})\ndef test_two():\n    {other}\n"
     )
     line = [sys.executable, "-m", "pytest", "-p", "tests.unexpected_skips", "-p", "no:cacheprovider", str(tmp_path)]
     run = subprocess.run(

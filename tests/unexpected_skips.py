@@ -12,6 +12,9 @@ from collections import Counter
 
 import pytest
 
+EXIT_STATUS = 7
+"""Of a run that fails for this reason. `make test` runs failed tests again, but only after the status 1."""
+
 EXPECTED = (
     # Hardware
     "a GPU is there",
@@ -64,8 +67,8 @@ class UnexpectedSkips:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fail the run."""
-        if self._fails and self.reasons and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._fails and self.reasons and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            session.exitstatus = EXIT_STATUS
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the reasons."""

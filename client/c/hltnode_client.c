@@ -2465,10 +2465,16 @@ struct hltnode_requester {
     Keys keys;
     void *context, *socket, *monitor; /* from the first request on */
     uint64_t last_id;
+    uint64_t on_way, most; /* requests on their way, and how many may leave without a pause */
+    int64_t next_ns;       /* when one more may leave */
     Refusal refusal;
     char error[ERROR_BYTES];
     Writer writer;
 };
+
+/* A node answers 512 refusals `busy` of a client at once and 64 a second, and ends the connection of one that goes on
+ * faster. */
+enum { MOST_AT_ONCE = 256, BUSY_PAUSE_MS = 20 };
 
 hltnode_requester* hltnode_requester_new(const char* endpoint)
 {
@@ -2476,6 +2482,7 @@ hltnode_requester* hltnode_requester_new(const char* endpoint)
     /* One that is too long is refused as one that is empty: by the first request. */
     if (requester && endpoint && strlen(endpoint) <= MAX_ENDPOINT)
         memcpy(requester->endpoint, endpoint, strlen(endpoint) + 1);
+    if (requester) requester->most = MOST_AT_ONCE;
     return requester;
 }
 
@@ -2571,11 +2578,45 @@ static bool send_part(void* socket, const void* bytes, size_t size, int flags)
     return result >= 0;
 }
 
+/* Waits until one more request may leave. A signal does not end the wait. */
+static hltnode_status wait_for_pause(hltnode_requester* requester, int64_t deadline_ns)
+{
+    if (requester->on_way < requester->most) return HLTNODE_OK;
+    const bool is_short = deadline_ns != FOREVER && deadline_ns < requester->next_ns;
+    const int64_t until_ns = is_short ? deadline_ns : requester->next_ns;
+    for (int64_t left_ns = until_ns - now_ns(); left_ns > 0; left_ns = until_ns - now_ns()) {
+        const struct timespec left = {(time_t)(left_ns / (1000 * MS)), (long)(left_ns % (1000 * MS))};
+        nanosleep(&left, NULL);
+    }
+    return is_short ? fail_in(requester->error, HLTNODE_TIMEOUT, "the node is busy: no request leaves in this time")
+                    : HLTNODE_OK;
+}
+
+/* A request has left. */
+static void count_sent(hltnode_requester* requester)
+{
+    if (requester->on_way >= requester->most) {
+        requester->most = requester->on_way + 1;
+        requester->next_ns = now_ns() + BUSY_PAUSE_MS * MS;
+    }
+    ++requester->on_way;
+}
+
+/* A request has its answer, was refused or was given up. */
+static void count_ended(hltnode_requester* requester, bool is_busy)
+{
+    if (requester->on_way) --requester->on_way;
+    if (!is_busy) return;
+    if (requester->most > requester->on_way) requester->most = requester->on_way;
+    requester->next_ns = now_ns() + BUSY_PAUSE_MS * MS;
+}
+
 static hltnode_status send_request(hltnode_requester* requester, const void* mep, size_t size, uint32_t node_ms,
                                    int64_t deadline_ns, uint64_t* id)
 {
     if (!mep || !size) return fail_in(requester->error, HLTNODE_INVALID, "a MEP expected");
     hltnode_status status = open_requester(requester);
+    if (!status) status = wait_for_pause(requester, deadline_ns);
     if (status) return status;
     Writer* to = &requester->writer;
     begin_message(to, REQUEST_VERSION, "request", 2);
@@ -2592,6 +2633,7 @@ static hltnode_status send_request(hltnode_requester* requester, const void* mep
             return fail_in(requester->error, HLTNODE_SYSTEM, "%s: %s", requester->endpoint, zmq_strerror(zmq_errno()));
     }
     *id = ++requester->last_id;
+    count_sent(requester);
     return HLTNODE_OK;
 }
 
@@ -2623,6 +2665,7 @@ static hltnode_status receive_answer(hltnode_requester* requester, int64_t deadl
     else
         status = read_answer(found, &requester->refusal, (const uint8_t*)zmq_msg_data(&found->message), (size_t)size,
                              requester->error);
+    count_ended(requester, status == HLTNODE_REQUEST_REFUSED && strcmp(requester->refusal.reason, "busy") == 0);
     if (status)
         hltnode_answer_free(found);
     else
@@ -2654,6 +2697,7 @@ hltnode_status hltnode_requester_cancel(hltnode_requester* requester, uint64_t i
     Writer* to = &requester->writer;
     begin_message(to, REQUEST_VERSION, "cancel", 1);
     write_field(to, "id", id);
+    count_ended(requester, false);
     /* Without a connection the node has dropped the request already. */
     zmq_send(requester->socket, to->bytes, to->size, ZMQ_DONTWAIT);
     return HLTNODE_OK;

@@ -160,13 +160,14 @@ HLTNODE_API hltnode_status hltnode_requester_set_keys(hltnode_requester* request
 
 /* Sends a MEP and waits for its answer, which the caller frees. Answers to earlier requests that come before it are
  * dropped. `*answer` is NULL after every error. After HLTNODE_TIMEOUT the node drops the request if it still waits; an
- * absent node gets nothing later. */
+ * absent node gets nothing later. After the refusal `busy` the next request waits for a moment. */
 HLTNODE_API hltnode_status hltnode_requester_ask(hltnode_requester* requester, const void* mep, size_t size,
                                                  int timeout_ms, hltnode_answer** answer);
 
 /* Several requests at once: send, then receive answers, which come in any order. */
 
-/* Sends a MEP, and gives the id of the request. Waits for a connection for at most `timeout_ms`, 0 not at all. The node
+/* Sends a MEP, and gives the id of the request. Waits for a connection for at most `timeout_ms`, 0 not at all, and for
+ * 20 ms if 256 requests are on their way, after the refusal `busy` if as many as then: receive answers first. The node
  * refuses the request (`expired`) if it waits there for more than `node_ms`; 0: as long as the node allows. */
 HLTNODE_API hltnode_status hltnode_requester_send(hltnode_requester* requester, const void* mep, size_t size,
                                                   uint32_t node_ms, int timeout_ms, uint64_t* id);

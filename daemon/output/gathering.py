@@ -21,7 +21,13 @@ from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.daemon.output.time_windows import TimeWindows, WindowTally
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.processing.framework.flags import FlagTable
-from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, SliceDecision, max_events_of_group
+from hltnode.protocol.transport.decisions import (
+    DecisionGroup,
+    MepDecision,
+    SliceDecision,
+    max_events_of_group,
+    room_for_lists,
+)
 
 # Batches of two runs may be in the queue; a run has one trigger configuration.
 MAX_ENCODERS = 2
@@ -162,8 +168,9 @@ class EventGatherer:
             lists_left_out += n_left_out
             decision = self._decision(computed, mep, of_events, lists)
             if self._windows is not None and kept is not None:
-                kept[of_mep] = self._windows.kept((mep,), of_events, to_error[of_mep])
-                found = self._windows.encode(mep, of_events.lists[self._windows.name], kept[of_mep], self._n_lines)
+                kept[of_mep] = self._windows.kept(batch.run, mep, of_events, to_error[of_mep])
+                room = room_for_lists(mep.n_events, self._n_lines) - len(lists)
+                found = self._windows.encode(mep, of_events.lists[self._windows.name], kept[of_mep], room)
                 decision = SliceDecision.of(decision, found)
             decisions.append(decision)
         return DecidedBatch(computed, decisions, to_error, lists_left_out, kept)
@@ -252,17 +259,20 @@ class EventGatherer:
         """The windows of a batch before they are written."""
         assert self._windows is not None
         batch, results = decided.computed.batch, decided.computed.results
-        counts = results.lists[self._windows.name].counts
+        content = results.lists[self._windows.name]
+        counts = content.counts
+        n_empty = int((self._windows.are_empty(content) & (np.repeat(kept, counts) != 0)).sum())
         not_kept = (results.accepted != 0) & (decided.to_error == 0) & (kept == 0)
         left_out = [isinstance(each, SliceDecision) and self._windows.is_left_out(each) for each in decided.decisions]
         return WindowTally(
             {
                 WindowCount.SLICES: len(batch.meps),
                 WindowCount.SLICE_BYTES: sum(int(mep.fragments[:, 2].sum()) for mep in batch.meps),
-                WindowCount.WINDOWS: int(counts[kept != 0].sum()),
+                WindowCount.WINDOWS: int(counts[kept != 0].sum()) - n_empty,
             },
             {
                 WindowFault.OUT_OF_SLICE: int(counts[not_kept].sum()),
+                WindowFault.EMPTY: n_empty,
                 WindowFault.MESSAGE_TOO_LARGE: sum(left_out),
             },
         )

@@ -4,7 +4,8 @@ The windows of a sub-slice are kept if the lines accept the sub-slice. All loops
 compiled (protocol/window_records.cpp); Python sees slices.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import WindowCount, WindowFault
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.processing.framework.output_lists import ListContent, OutputList
 from hltnode.processing.framework.streaming import END, START, Streaming
 from hltnode.protocol._native import WindowLayout
-from hltnode.protocol.transport.decisions import SliceDecision, room_for_lists
+from hltnode.protocol.transport.decisions import SliceDecision
 from hltnode.protocol.value_lists import ListDescription, ValueList, encode_block
 
 MAX_TIME_NS = (1 << 63) - 1
 """Times since the start of a run fit 63 bits, because those in the margin before the first slice are negative."""
+
+LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("time_windows")
 
@@ -64,6 +68,9 @@ class TimeWindows:
             windows.name, {name: "u8" if name in (START, END) else kind for name, kind in kinds.items()}
         )
         self._left_out = encode_block(self._description, None)
+        self._first: tuple[int, int] | None = None
+        """The run, and the number of events of its first slice."""
+        self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
 
     @property
     def name(self) -> str:
@@ -75,28 +82,45 @@ class TimeWindows:
         core = self._streaming.core(mep.n_events)
         return core > 0 and mep.mep * core * self._streaming.sub_slice_ns <= MAX_TIME_NS - (1 << 48)
 
-    def kept(self, meps: Sequence[MepRecord], results: Results, to_error: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """The sub-slices whose windows are kept, u8[n]: accepted ones outside of margins that are no error."""
+    def kept(self, run: int, mep: MepRecord, results: Results, to_error: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """The sub-slices of a slice whose windows are kept, u8[n]: accepted ones outside of margins that are no error.
+
+        The first slice of a run tells how many sub-slices each has. Others have another start than their number tells.
+        """
+        if not self.is_slice(mep):
+            if (left_out := self._limit.due("range")) is not None:
+                log.error("slice_out_of_range", mep=mep.mep, sub_slices=mep.n_events, left_out=left_out)
+            return np.zeros(mep.n_events, np.uint8)
+        if self._first is None or run != self._first[0]:
+            self._first = run, mep.n_events
+        if mep.n_events != self._first[1]:
+            if (left_out := self._limit.due("length")) is not None:
+                expected = self._first[1]
+                log.error(
+                    "slice_of_other_length", mep=mep.mep, sub_slices=mep.n_events, expected=expected, left_out=left_out
+                )
+            return np.zeros(mep.n_events, np.uint8)
         found: NDArray[np.uint8] = ((results.accepted != 0) & (to_error == 0)).astype(np.uint8)
-        first = 0
-        for mep in meps:
-            last = first + mep.n_events
-            if self.is_slice(mep):
-                found[first : first + self._streaming.margin_before] = 0
-                found[last - self._streaming.margin_behind : last] = 0
-            else:
-                log.error("slice_out_of_range", mep=mep.mep, sub_slices=mep.n_events)
-                found[first:last] = 0
-            first = last
+        found[: self._streaming.margin_before] = 0
+        found[mep.n_events - self._streaming.margin_behind :] = 0
         return found
 
-    def encode(self, mep: MepRecord, content: ListContent, kept: NDArray[np.uint8], n_lines: int) -> bytes:
-        """The field `windows` of the decision message of a slice; a list that does not fit is left out as a whole.
+    @staticmethod
+    def are_empty(content: ListContent) -> NDArray[np.bool_]:
+        """Whether each window ends before it begins, or where it begins."""
+        n = int(content.offsets[-1])
+        found: NDArray[np.bool_] = content.values[START][:n] >= content.values[END][:n]
+        return found
 
-        Its times are in ns since the start of the run. A window that begins before it begins at 0.
+    def encode(self, mep: MepRecord, content: ListContent, kept: NDArray[np.uint8], room: int) -> bytes:
+        """The field `windows` of the decision message of a slice; a list of more bytes than `room` is left out.
+
+        Its times are in ns since the start of the run. A window that begins before it begins at 0. Empty ones have no
+        place in it.
         """
-        counts = content.counts * kept
-        rows = np.flatnonzero(np.repeat(kept, content.counts))
+        events = np.repeat(np.arange(mep.n_events), content.counts)
+        rows = np.flatnonzero((kept[events] != 0) & ~self.are_empty(content))
+        counts = np.bincount(events[rows], minlength=mep.n_events)
         offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.uint32)
         length, core = self._streaming.sub_slice_ns, self._streaming.core(mep.n_events)
         numbers = np.repeat(np.arange(mep.n_events, dtype=np.int64) - self._streaming.margin_before, counts)
@@ -106,7 +130,7 @@ class TimeWindows:
             times = origin + numbers * length + values[name].astype(np.int64)
             values[name] = np.maximum(times, 0).astype(np.uint64)
         size = 4 * len(offsets) + self._description.content_size(len(rows)) + len(self._left_out)
-        if size > room_for_lists(mep.n_events, n_lines):
+        if size > room:
             return self._left_out
         return encode_block(self._description, ValueList(offsets, values))
 

@@ -5,6 +5,7 @@ import random
 import re
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import zmq
 
 from hltnode import client
+from hltnode.client.requests import BUSY_PAUSE_SECONDS, MOST_AT_ONCE
 from hltnode.protocol import encode_mep
 from hltnode.protocol.errors import MessageError
 from hltnode.protocol.raw_data.mfp import encode_mfp
@@ -149,6 +151,25 @@ async def test_a_busy_node_refuses_and_cancelled_requests_have_no_answer(request
         await eventually(lambda: at.counters.cancelled == 1)
         at.engine.behaviour.hang.clear()
         assert [(await program.receive()).split()[0] for _ in range(3)] == ["id=1", "id=2", "id=4"]
+
+
+async def test_a_requester_that_asks_a_busy_node_again_and_again_does_so_after_pauses(
+    requester: Ask, tmp_path: Path
+) -> None:
+    async with door(tmp_path, queue=1, timeout_ms=120_000) as at:
+        at.engine.behaviour.hang.set()
+        first, program = requester(at.endpoint, 5000), requester(at.endpoint, 5000)
+        await first.send(mep(16))
+        await eventually(lambda: at.engine.workspaces[0].batches[-1] == 1)
+        await first.send(mep(16))
+        await eventually(lambda: at.counters.waiting == 1)
+        times = []
+        for _ in range(6):
+            assert (await program.ask(mep(16))).startswith("HLTNODE_REQUEST_REFUSED busy")
+            times.append(time.monotonic())
+        assert times[-1] - times[0] >= 5 * 0.9 * BUSY_PAUSE_SECONDS
+        at.engine.behaviour.hang.clear()
+        assert [(await first.receive()).split()[0] for _ in range(2)] == ["id=1", "id=2"]
 
 
 @pytest.mark.loopback
@@ -373,3 +394,4 @@ def test_the_library_knows_the_fields_and_limits_of_the_request_socket() -> None
     assert written_fields == set(Request.__struct_fields__)
     assert f"REQUEST_VERSION = {REQUEST_VERSION} }}" in SOURCE
     assert f"MAX_COLLECTIONS = {MAX_COLLECTIONS}, MAX_ANSWER_BYTES = {MAX_ANSWER_SIZE >> 20} << 20," in SOURCE
+    assert f"MOST_AT_ONCE = {MOST_AT_ONCE}, BUSY_PAUSE_MS = {BUSY_PAUSE_SECONDS * 1000:.0f} }}" in SOURCE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,7 @@ from hltnode.daemon.common.vocabulary import WindowCount, WindowFault
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
+from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.event_encoder import Decided, EncodedWindows, EventEncoder
 from hltnode.daemon.output.gathering import EventGatherer
 from hltnode.daemon.output.time_windows import TimeWindows
@@ -34,6 +36,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 from hltnode.protocol.raw_data.time_windows import TimeWindow, WindowStatus, decode_window, join_windows
 from hltnode.protocol.transport.decisions import SliceDecision, decode_decision, encode_decision
+from hltnode.protocol.value_lists import ListDescription
 
 RUN, SLICE, LENGTH, N_EVENTS = 7, 1000, 100, 12
 BEFORE, BEHIND = 1, 2
@@ -61,6 +64,7 @@ WINDOWS = OutputList(
     values={name: ListValue(column=column, text="") for name, column in COLUMNS.items()},
 )
 TIMES = TimeWindows(STREAMING, WINDOWS, no_hits=(NO_DATA,))
+I32_MAX = (1 << 31) - 1
 Fragments = dict[int, list[bytes | None]]
 """Fragments of each source; None: no bank."""
 Given = list[tuple[int, int, int, int]]
@@ -281,6 +285,49 @@ def test_inconsistent_tables_are_refused_and_read_no_memory_outside() -> None:
             encoder.encode_windows(**{**usual, **changed})
 
 
+def computed_slice(
+    number: int, rows: NDArray[np.int64], windows: Given, n: int = N_EVENTS, first: int = 0, **changed: NDArray[Any]
+) -> tuple[MepRecord, Results]:
+    """A slice of one source and its results, of which `changed` has some."""
+    mep = MepRecord(mep=number, slot=0, first_event=first, n_events=n, opened_ns=0, n_sources=1)
+    open_meps = OpenMeps(1, 1 << 20)
+    open_meps.start_run(RUN, [5])
+    open_meps.open(number, 0, 0, n, mep.arrived)
+    source, offset, size = rows[0].tolist()
+    open_meps.add(number, source, offset, size, 0)
+    usual: dict[str, NDArray[Any]] = {"accepted": np.ones(n, np.uint8), "flags": np.zeros(n, np.uint32)}
+    usual.update(changed)
+    lists = {"windows": content_of(windows, n)}
+    results = Results(
+        usual["accepted"],
+        np.zeros((n, 1), np.uint32),
+        usual["flags"],
+        no_words(n),
+        np.zeros((n, 0), np.uint32),
+        (),
+        lists,
+    )
+    return mep, results
+
+
+def gatherer_of(buffer: memoryview, lists: DecisionLists | None = None) -> EventGatherer:
+    return EventGatherer(
+        [buffer],
+        lambda tck: EventEncoder(tck, np.zeros((1, 3), np.uint32), (), FlagTable()),
+        FlagTable(),
+        node="n",
+        chain="c",
+        n_lines=1,
+        lists=lists,
+        windows=TimeWindows(STREAMING, WINDOWS, no_hits=(NO_DATA,)),
+        meps_per_message=4,
+    )
+
+
+def batch_of(mep: MepRecord, results: Results, run: int = RUN) -> ComputedBatch:
+    return ComputedBatch(Batch(0, run, (mep,)), results, (), None, (), 5)
+
+
 def test_a_gatherer_keeps_windows_of_accepted_sub_slices_outside_of_margins() -> None:
     n = N_EVENTS
     hits = EMPTY.copy()
@@ -294,32 +341,9 @@ def test_a_gatherer_keeps_windows_of_accepted_sub_slices_outside_of_margins() ->
     buffer, rows = slice_of({5: hits}, {})
     # The second slice has no time of 63 bits.
     for number, kept in ((SLICE, [1, 2, 3, 4, 7, 8, 9]), ((1 << 63) // (9 * LENGTH), [])):
-        mep = MepRecord(mep=number, slot=0, first_event=0, n_events=n, opened_ns=0, n_sources=1)
-        open_meps = OpenMeps(1, 1 << 20)
-        open_meps.start_run(RUN, [5])
-        open_meps.open(number, 0, 0, n, mep.arrived)
-        source, offset, size = rows[0].tolist()
-        open_meps.add(number, source, offset, size, 0)
-        results = Results(
-            accepted.copy(),
-            np.zeros((n, 1), np.uint32),
-            flags.copy(),
-            no_words(n),
-            np.zeros((n, 0), np.uint32),
-            (),
-            {"windows": content_of(windows, n)},
-        )
-        gatherer = EventGatherer(
-            [buffer],
-            lambda tck: EventEncoder(tck, np.zeros((1, 3), np.uint32), (), FlagTable()),
-            FlagTable(),
-            node="n",
-            chain="c",
-            n_lines=1,
-            windows=TIMES,
-            meps_per_message=4,
-        )
-        decided = gatherer.decide(ComputedBatch(Batch(0, RUN, (mep,)), results, (), None, (), 5))
+        gatherer = gatherer_of(buffer)
+        computed = computed_slice(number, rows, windows, accepted=accepted.copy(), flags=flags.copy())
+        decided = gatherer.decide(batch_of(*computed))
         [decision] = decided.decisions
         sent = decode_decision(encode_decision(decision))
         assert isinstance(sent, SliceDecision)
@@ -333,6 +357,64 @@ def test_a_gatherer_keeps_windows_of_accepted_sub_slices_outside_of_margins() ->
         assert gathered.windows is not None
         assert gathered.windows.counts[WindowCount.WINDOWS] == len(kept)
         assert gathered.windows.faults[WindowFault.OUT_OF_SLICE] == n - 2 - len(kept)
+
+
+def test_windows_that_end_before_they_begin_are_left_out_and_counted() -> None:
+    buffer, rows = slice_of({5: EMPTY}, {})
+    windows = [(3, 20, 10, 1), (4, 7, 7, 2), (4, 0, 50, 4), (6, I32_MAX, -I32_MAX, 8)]
+    gatherer = gatherer_of(buffer)
+    decided = gatherer.decide(batch_of(*computed_slice(SLICE, rows, windows)))
+    sent = decode_decision(encode_decision(decided.decisions[0]))
+    assert isinstance(sent, SliceDecision)
+    found = sent.time_windows()
+    assert found is not None
+    assert (found.values["lines"].tolist(), np.flatnonzero(np.diff(found.offsets)).tolist()) == ([4], [4])
+    gathered = gatherer.gather(decided)
+    assert gathered.windows is not None
+    counts, faults = gathered.windows.counts, gathered.windows.faults
+    assert (counts[WindowCount.WINDOWS], counts[WindowCount.RECORDS], faults[WindowFault.EMPTY]) == (1, 1, 3)
+
+
+def test_a_slice_with_another_number_of_sub_slices_than_the_first_of_its_run_has_no_windows() -> None:
+    kept = []
+    buffer, rows = slice_of({5: EMPTY}, {})
+    short, short_rows = slice_of({5: EMPTY[:-1]}, {})
+    buffers = memoryview(bytes(buffer) + bytes(short))
+    moved = short_rows + np.array([0, len(buffer), 0])
+    gatherer = gatherer_of(buffers)
+    for run, number, n, of in (
+        (RUN, SLICE, N_EVENTS, rows),
+        (RUN, SLICE + 1, N_EVENTS - 1, moved),
+        (RUN, SLICE + 2, N_EVENTS, rows),
+        (RUN + 1, 0, N_EVENTS - 1, moved),
+    ):
+        gathered = gatherer.gather(batch_of(*computed_slice(number, of, [(4, 0, 50, 1)], n), run))
+        assert gathered.windows is not None
+        assert len(gathered.decisions) == 1
+        kept.append((gathered.windows.counts[WindowCount.WINDOWS], gathered.windows.faults[WindowFault.OUT_OF_SLICE]))
+    assert kept == [(1, 0), (0, 1), (1, 0), (1, 0)]
+
+
+def test_windows_and_lists_share_the_room_of_a_message() -> None:
+    n_windows, n_values = 500_000, 2_000_000
+    buffer, rows = slice_of({5: EMPTY}, {})
+    mep, results = computed_slice(SLICE, rows, [(4, 0, 50, 1)] * n_windows)
+    values = np.zeros(n_values, np.uint32)
+    offsets = np.r_[np.zeros(N_EVENTS), n_values].astype(np.uint32)
+    lists = DecisionLists([ListDescription("values", {"value": "u4"})], 16 << 20)
+    for of_values, is_left_out in ((offsets // 2, False), (offsets, True)):
+        content = ListContent(of_values, {"value": values[: of_values[-1]]})
+        gatherer = gatherer_of(buffer, lists)
+        decided = gatherer.decide(batch_of(mep, replace(results, lists={**results.lists, "values": content})))
+        [decision] = decided.decisions
+        assert isinstance(decision, SliceDecision)
+        sent = decode_decision(encode_decision(decision))
+        assert isinstance(sent, SliceDecision)
+        assert (sent.time_windows() is None) == is_left_out
+        assert sent.output_lists()["values"] is not None
+        gathered = gatherer.gather(decided)
+        assert gathered.windows is not None
+        assert gathered.windows.faults[WindowFault.MESSAGE_TOO_LARGE] == is_left_out
 
 
 @given(st.integers(0, 3), st.data())

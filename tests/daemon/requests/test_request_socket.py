@@ -14,6 +14,7 @@ import zmq.asyncio
 import hltnode
 from hltnode import client
 from hltnode.client import aio
+from hltnode.client.requests import BUSY_PAUSE_SECONDS, MOST_AT_ONCE, RequestPace, RequestRefusedError
 from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.requests.request_socket import REFUSED_OF_ADDRESS
@@ -265,6 +266,69 @@ async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_
         answer = await answer_of(other)
         assert isinstance(answer, Answer)
         check_answer(answer, 3)
+
+
+async def test_programs_that_ask_a_busy_node_again_and_again_keep_their_connections(tmp_path: Path) -> None:
+    def ask_again(endpoint: str) -> list[float]:
+        times: list[float] = []
+        with client.Requester(endpoint) as requester:
+            while len(times) < 8:
+                with pytest.raises(client.RequestRefusedError, match="busy"):
+                    requester.ask(mep(1), timeout=20.0)
+                times.append(time.monotonic())
+            with pytest.raises(TimeoutError, match="the node is busy"):
+                requester.ask(mep(1), timeout=0.001)
+        return times
+
+    async def until_answered(requester: aio.Requester) -> Answer:
+        while True:
+            try:
+                return await requester.ask(mep(2), timeout=120.0)
+            except client.RequestRefusedError as refused:
+                if refused.reason is not RequestRefusal.BUSY:
+                    raise
+
+    async with door(tmp_path, queue=1, timeout_ms=120_000) as at, aio.Requester(at.endpoint) as requester:
+        at.engine.behaviour.hang.set()
+        asking = [asyncio.create_task(until_answered(requester)) for _ in range(200)]
+        await eventually(lambda: at.counters.refused[RequestRefusal.BUSY] >= 198)
+        times = np.array(await asyncio.to_thread(ask_again, at.endpoint))
+        assert (np.diff(times) >= 0.9 * BUSY_PAUSE_SECONDS).all()
+        await asyncio.sleep(0.5)
+        # All are answered: a flood would not be.
+        assert at.counters.refused[RequestRefusal.BUSY] < FEEDER_AT_ONCE
+        at.engine.behaviour.hang.clear()
+        for answer in await asyncio.gather(*asking):
+            check_answer(answer, 2)
+        assert not any(at.node.counters.operation.connections_refused.values())
+
+
+def test_the_pace_of_requests_follows_the_room_of_the_node() -> None:
+    now = [0.0]
+    pace = RequestPace(lambda: now[0])
+    for _ in range(MOST_AT_ONCE):
+        assert pace.wait() == 0
+        pace.sent()
+    # One more at once, then one for each pause or each answer.
+    pace.sent()
+    assert pace.wait() == BUSY_PAUSE_SECONDS
+    pace.ended()
+    assert pace.wait() == 0
+    pace.sent()
+    now[0] += BUSY_PAUSE_SECONDS
+    assert pace.wait() == 0
+    busy = RequestRefusedError(Refusal(1, RequestRefusal.BUSY, ""))
+    for _ in range(MOST_AT_ONCE - 2):
+        pace.ended(busy)
+    # Three are on their way: the node has room for as many.
+    assert pace.wait() == BUSY_PAUSE_SECONDS
+    pace.ended()
+    assert pace.wait() == 0
+    pace.sent()
+    assert pace.wait() == BUSY_PAUSE_SECONDS
+    for _ in range(3):
+        pace.ended(RequestRefusedError(Refusal(1, RequestRefusal.EXPIRED, "")))
+    assert pace.wait() == 0
 
 
 async def test_requests_expire_and_can_be_cancelled(tmp_path: Path, connect: Connect) -> None:
