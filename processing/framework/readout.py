@@ -1,11 +1,12 @@
 """Readout rules of an experiment: from raw banks to the MFPs of its readout sources."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hltnode.protocol.raw_data.bank_types import LIST_TYPES, TIME_WINDOW, BankType
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES, TIME_WINDOW, TYPES_OF_NODE, BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import ODIN_SOURCE
 
 ENTRY_POINTS = "hltnode.readouts"
 """Entry point group of installed packages that offer the readout of a chain, under the name of the chain.
@@ -92,6 +93,52 @@ class Readout(Protocol):
 
     def source_of(self, bank: RawBank) -> int | None:
         """The source id of a bank, None if no readout board writes such a bank. The payload does not matter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneEncodingReadout:
+    """The readout of a detector whose events have one encoding and no sample; a feeder announces all sources.
+
+    subdetectors, bank_types, truth_types, error_type: as in Readout. data_types: bank types of data. is_source: whether
+    a source id is one of the detector.
+    """
+
+    subdetectors: Mapping[int, str]
+    bank_types: Mapping[int, str]
+    data_types: frozenset[int]
+    error_type: int
+    is_source: Callable[[int], bool]
+    truth_types: frozenset[int] = frozenset()
+    types_not_read_out: frozenset[int] = TYPES_OF_NODE
+    encodings: tuple[str, ...] = (AUTO,)
+
+    @property
+    def error_types(self) -> frozenset[int]:
+        """The type of a fragment of several banks."""
+        return frozenset({self.error_type})
+
+    def sample_of(self, banks: Sequence[RawBank]) -> None:
+        """None: all simulated events count alike."""
+
+    def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:  # noqa: ARG002
+        """None: a source without data sends an empty bank."""
+        return {}
+
+    def encoding_of(self, bank_types: Collection[int]) -> str:  # noqa: ARG002
+        """The only encoding."""
+        return AUTO
+
+    def reads(self, bank_type: int, encoding: str) -> bool:  # noqa: ARG002
+        """True for data, for what stands in their place, and for ODIN."""
+        return bank_type in (BankType.ODIN, self.error_type) or bank_type in self.data_types
+
+    def source_of(self, bank: RawBank) -> int | None:
+        """The source of a bank of the detector, that of ODIN for ODIN; None for truth and for other banks."""
+        if bank.type in self.types_not_read_out or bank.type in self.truth_types:
+            return None
+        if bank.type == BankType.ODIN:
+            return ODIN_SOURCE
+        return bank.source_id if self.is_source(bank.source_id) else None
 
 
 def bank_type_name(readout: Readout, bank_type: int) -> str:

@@ -37,11 +37,13 @@ from hltnode.protocol.alice.tpc_banks import (
 
 MAX_SLICE_CLUSTERS = SOURCES_OF_SLICE * (0xFFFF // CLUSTER.itemsize)
 """All banks of a slice, of 65,535 bytes each."""
-MAX_WINDOW = 64
-"""Clusters that a search takes from one row. Windows of a central event have about 20; clusters that all lie in one
-place would cost the cube of their number."""
+MAX_WINDOW = 128
+"""Clusters that the finder of neighbours takes from one window. Those of a central event have 12 in the mean, at most
+116; clusters that all lie in one place would cost the cube of their number."""
 MAX_READ = 4 * MAX_WINDOW
 """Clusters that the search of a window reads from one row: those of the bins that the window touches."""
+MAX_NEAREST = 256
+"""Clusters of the four bins around a track that the search for the nearest one takes."""
 MIN_SEED = 4
 """Fewest clusters of a seed that a configuration can set: a slice has one place for a seed for each 4 clusters."""
 SPARE_PAIRS = 8
@@ -112,6 +114,7 @@ tpc_types = SharedTypes(
         "tpc_no_cluster": 0xFFFF,
         "tpc_max_window": MAX_WINDOW,
         "tpc_max_read": MAX_READ,
+        "tpc_max_nearest": MAX_NEAREST,
         "tpc_numbers_after_rows": NUMBERS_AFTER_ROWS,
         "tpc_clusters_per_track": CLUSTERS_PER_TRACK,
         "tpc_row_block": ROW_BLOCK,

@@ -15,7 +15,7 @@ __device__ uint32_t first_of_two(float place, uint32_t n)
 
 /// Number in its row of the cluster with the smallest chi2, at most max_chi2, in the four bins around the track;
 /// tpc_no_cluster if there is none. Of equal ones the first. `crowded` is set, and none found, if the bins have more
-/// than tpc_max_window clusters for each of the four.
+/// than tpc_max_nearest clusters.
 __device__ uint32_t nearest_cluster(const tpc_filter& filter, const tpc_state& t, const tpc_row& row,
                                     const uint32_t* places, const uint16_t* begins, float pad, float max_chi2,
                                     bool& crowded)
@@ -33,7 +33,7 @@ __device__ uint32_t nearest_cluster(const tpc_filter& filter, const tpc_state& t
         const uint16_t* const of_line = begins + row.bin + line * row.n_y;
         const uint32_t first = of_line[iy], last = of_line[last_y];
         n += last - first;
-        if (n > 4u * tpc_max_window) {
+        if (n > tpc_max_nearest) {
             crowded = true;
             return tpc_no_cluster;
         }

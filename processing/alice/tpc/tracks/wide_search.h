@@ -46,7 +46,7 @@ inline __attribute__((always_inline)) wide_range clusters_around(const int_wide&
         second = pairs_of(of_row, other + iy) & 0xFFFFu;
         total += (uint_wide)wanted & ((pairs_of(of_row, other + last_y) >> 16) - second);
     }
-    const int_wide too_many = total > 4u * tpc_max_window;
+    const int_wide too_many = total > tpc_max_nearest;
     if (bits_of(too_many) != 0u) {
         crowded = true;
         total &= (uint_wide)~too_many;

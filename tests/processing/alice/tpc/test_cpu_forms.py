@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.tpc.flags import CROWDED_CLUSTERS, TOO_MANY_SLICE_TRACKS
+from hltnode.processing.alice.tpc.merging.describe_segments import describe_segments
+from hltnode.processing.alice.tpc.merging.fit_merged_tracks import fit_merged_tracks
 from hltnode.processing.alice.tpc.seeds.find_neighbours import find_neighbours
 from hltnode.processing.alice.tpc.tracks.construct_tracklets import construct_tracklets
 from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks
@@ -29,18 +31,28 @@ COLUMNS = (
     *("tpc_slices.tracks", "tpc_slices.track_clusters", "tpc_slice_tracks.track", "tpc_slice_hits.cluster"),
     "events.flags",
 )
-SHARED = "[sequence.tpc_construct_tracklets]\n{0}\n[sequence.tpc_select_tracks]\n{0}\n"
+
+
+def in_all(**constants: float) -> str:
+    """The configuration with constants of the constructor, in all algorithms that share them."""
+    return "".join(
+        f"[sequence.{algorithm.name}]\n"
+        + "".join(f"{each.name} = {constants[each.name]!r}\n" for each in algorithm.constants if each.name in constants)
+        for algorithm in (construct_tracklets, select_tracks, describe_segments, fit_merged_tracks)
+    )
+
+
 SETTINGS = {
     "defaults": "",
     # Many more candidates, then no search, no pair, infinite variances, negative ones.
-    "wide": "[sequence.tpc_find_neighbours]\nmargin = 2.0\n" + SHARED.format("max_missed_rows = 60\nmax_chi2 = 1e9"),
-    "narrow": SHARED.format("max_chi2 = 0.0\nmax_outlier_chi2 = 1.0\nmin_clusters = 3"),
-    "steep": SHARED.format("max_sin_phi = 0.2\nmax_seed_chi2 = 1e9\nmax_missed_rows = 0"),
+    "wide": "[sequence.tpc_find_neighbours]\nmargin = 2.0\n" + in_all(max_missed_rows=60, max_chi2=1e9),
+    "narrow": in_all(max_chi2=0.0, max_outlier_chi2=1.0, min_clusters=3),
+    "steep": in_all(max_sin_phi=0.2, max_seed_chi2=1e9, max_missed_rows=0),
     "no pair": "[sequence.tpc_find_neighbours]\nmax_slope_change = 0.0",
-    "not finite": SHARED.format("radiation_length = 0.0"),
+    "not finite": in_all(radiation_length=0.0),
     # Clusters of `mirrored` lie on the edge of its window.
     "edge": f"[sequence.tpc_find_neighbours]\nslope_y = 0.0\nmargin = {float(f32(667) * f32(Y_STEP))!r}",
-    "negative": SHARED.format("y_constant = -4e-3\nz_constant = -1.0"),
+    "negative": in_all(y_constant=-4e-3, z_constant=-1.0),
 }
 
 

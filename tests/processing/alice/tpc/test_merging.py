@@ -12,13 +12,27 @@ from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.geometry.slices import local_from_global, slice_angle
 from hltnode.processing.alice.tpc.collections import CLUSTERS_PER_TRACK, TRACK
 from hltnode.processing.alice.tpc.flags import LONG_CHAIN
-from hltnode.processing.alice.tpc.merging.collections import MAX_SEGMENTS, MERGED_TRACK, NO_END, SEGMENT_END
+from hltnode.processing.alice.tpc.merging.collections import (
+    MAX_SEGMENTS,
+    MERGED_TRACK,
+    NO_END,
+    SEGMENT_BINS,
+    SEGMENT_END,
+)
 from hltnode.processing.alice.tpc.merging.find_clones import find_clones
 from hltnode.processing.alice.tpc.merging.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.link_segments import link_segments
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.alice.tpc_banks import N_ROWS, N_SLICES
-from tests.processing.alice.merging_oracle import Limits, best_ends, clones_of, f, longer_segments, merged_segments
+from tests.processing.alice.merging_oracle import (
+    Limits,
+    best_ends,
+    clones_of,
+    continuation,
+    f,
+    longer_segments,
+    merged_segments,
+)
 from tests.processing.alice.toy_events import GEOMETRY, UNIT, clusters_at, columns_of, event_of, mep_of
 from tests.processing.alice.track_oracle import Slice, State
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
@@ -393,20 +407,20 @@ def test_chains_of_random_links_equal_a_walk_through_them() -> None:
         assert (found["events.flags"][0] == LONG_CHAIN.mask) == is_long
 
 
-def linked(ends: NDArray[np.void], **changed: float) -> bool:
-    """Whether two segments are linked at the outer end of the first (ends[0, 1]) and ends[1, ...]."""
+def linked(ends: NDArray[np.void], bins: list[int] | None = None) -> bool:
+    """Whether an end of one of the segments, all in slice 0 and in one bin or in `bins`, has a best end."""
     n = len(ends)
     counts = np.zeros(N_SLICES, np.uint32)
     counts[0] = n
-    begins = np.zeros(64 * 64 + 1, np.uint32)
-    begins[1:] = n
+    of_bins = np.zeros(n, np.uint16) if bins is None else np.array(bins, np.uint16)
+    begins = np.searchsorted(np.sort(of_bins), np.arange(SEGMENT_BINS + 1)).astype(np.uint32)
     given = {
         "tpc_slices.tracks": counts,
         "tpc_tracks.inner": ends[:, 0],
         "tpc_tracks.outer": ends[:, 1],
-        "tpc_tracks.bin": np.zeros(n, np.uint16),
+        "tpc_tracks.bin": of_bins,
         "tpc_tracks.bin_begins": begins,
-        "tpc_tracks.sorted": np.arange(n, dtype=np.uint32),
+        "tpc_tracks.sorted": np.argsort(of_bins, kind="stable").astype(np.uint32),
         "tpc_tracks.longer": np.full(n, NO_END, np.uint32),
         "tpc_tracks.shorter": np.full(n, NO_END, np.uint32),
     }
@@ -461,6 +475,158 @@ def test_every_limit_of_a_link_decides_alone() -> None:
     ends = two_ends(20.0, 60.0, 1, 0)
     ends[1, 0]["along_x"] = ends[1, 0]["along_y"] = 0.0
     assert not linked(ends)
+
+
+def test_errors_behind_a_gap_are_those_of_small_changes_of_the_end() -> None:
+    """The covariance of distance, angle and curvature, moved along the circle, against differences of two ways."""
+    off = 1e9  # a tolerance so large that its difference does not count
+    limits = {
+        "distance": Limits(f(1), *[f(off)] * 4, f(400), f(5)),
+        "angle": Limits(*f([off, 1, off, off, off, 400, 5])),
+    }
+    change = np.array([0.05, 1e-3, 2e-5])  # of distance, angle, curvature
+    for gap, radius in ((5.0, 60.0), (40.0, -60.0), (150.0, 75.0), (30.0, 1000.0)):
+        ends = two_ends(gap, radius, 1, 0, x=0.2, y=0.3)
+        a, b = ends[0, 1:].copy(), ends[1, :1].copy()
+        for end in (a, b):
+            for name in ("dd", "df", "ff", "dk", "fk", "kk", "zz", "lz", "ll"):
+                end[name] = 0
+        # The way into b meets it at an angle that is not 0.
+        ax, ay = float(b["along_x"][0]), float(b["along_y"][0])
+        b["along_x"], b["along_y"] = ax - 0.02 * ay, ay + 0.02 * ax
+        for name, of in limits.items():
+
+            def difference(step: float, of: Limits = of, a: NDArray[np.void] = a, b: NDArray[np.void] = b) -> float:
+                moved = a.copy()
+                d, turned, k = step * change
+                moved["y"] += d
+                moved["along_x"], moved["along_y"] = np.cos(turned), np.sin(turned)
+                moved["curvature"] += k
+                return float(np.sqrt(continuation(of, moved, b)[0][0]))
+
+            expected = (difference(0.5) - difference(-0.5)) ** 2
+            (dd, df, dk), (_, ff, fk), (_, _, kk) = np.outer(change, change)
+            wide = a.copy()
+            for term, value in (("dd", dd), ("df", df), ("ff", ff), ("dk", dk), ("fk", fk), ("kk", kk)):
+                wide[term] = 1e4 * value
+            variance = difference(0.0) ** 2 / float(continuation(of, wide, b)[0][0]) - 1.0
+            assert variance == pytest.approx(1e4 * expected, rel=0.03), (name, gap, radius)
+
+
+def longer_of(
+    inner: NDArray[np.void], rows: list[tuple[int, int]], n_clusters: list[int], slices: tuple[int, ...] = (0, 0)
+) -> list[int]:
+    """The longer segment of each of some segments in the same bin; their slices must rise."""
+    n = len(inner)
+    begins = np.zeros(SEGMENT_BINS + 1, np.uint32)
+    begins[1:] = n
+    tracks = np.zeros(n, TRACK.dtype)
+    tracks["n_clusters"], tracks["slice"] = n_clusters, slices
+    given = {
+        "tpc_slices.tracks": np.bincount(slices, minlength=N_SLICES).astype(np.uint32),
+        "tpc_tracks.track": tracks,
+        "tpc_tracks.inner": inner,
+        "tpc_tracks.rows": np.array(rows, np.uint8).ravel(),
+        "tpc_tracks.bin": np.zeros(n, np.uint16),
+        "tpc_tracks.bin_begins": begins,
+        "tpc_tracks.sorted": np.arange(n, dtype=np.uint32),
+    }
+    found = run_algorithms([find_clones], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
+    longer: list[int] = found["tpc_tracks.longer"][:n].tolist()
+    for i in range(n):
+        assert found["tpc_tracks.shorter"][i] == (longer.index(i) if i in longer else NO_END)
+    return longer
+
+
+def two_inner_ends(gap: float, radius: float, **moved: float) -> NDArray[np.void]:
+    """Inner ends of two segments on one circle; the second one lies `gap` cm farther along it."""
+    a, b = two_ends(gap, radius, 1, 0, **moved)[[0, 1], [1, 0]].copy()
+    for name in ("along_x", "along_y", "curvature", "slope"):
+        a[name] = -a[name]
+    return np.array([a, b])
+
+
+def test_every_limit_of_a_clone_decides_alone() -> None:
+    c = {each.name: each.value for each in find_clones.constants}
+    rows, sizes = [(0, 99), (10, 59)], [100, 50]
+
+    def is_clone(ends: NDArray[np.void]) -> bool:
+        longer = longer_of(ends, rows, sizes)
+        assert longer in ([NO_END, 0], [NO_END, NO_END])
+        return longer[1] == 0
+
+    for sign in (-1, 1):
+        for way, expected in ((c["max_clone_gap"] - 1, True), (c["max_clone_gap"] + 1, False)):
+            assert is_clone(two_inner_ends(sign * way, 1000.0)) == expected
+    limit = np.sqrt(c["max_chi2"])
+    common = {"y": 0.02 + c["distance"] ** 2, "z": 0.02 + c["z"] ** 2 + 0.01 * c["distance"] ** 2}
+    common |= {"slope": 2e-4 + c["slope"] ** 2, "curvature": 2e-8 + (c["bend"] / 60.0) ** 2}
+    for name, variance in common.items():
+        for share, expected in ((0.98, True), (1.02, False)):
+            assert is_clone(two_inner_ends(0.0, 60.0, **{name: share * limit * np.sqrt(variance)})) == expected
+    for share, expected in ((0.98, True), (1.02, False)):
+        turned = share * limit * np.sqrt(2e-4 + c["angle"] ** 2)
+        ends = two_inner_ends(0.0, 1000.0)
+        ends[1]["along_x"], ends[1]["along_y"] = -np.sqrt(1 - turned**2), turned
+        assert is_clone(ends) == expected
+
+
+def test_a_clone_has_half_of_its_rows_in_those_of_a_longer_segment_of_its_slice() -> None:
+    ends = two_inner_ends(0.0, 60.0)
+    for rows, expected in (
+        *(([(50, 99), (25, 74)], 0), ([(50, 99), (24, 74)], NO_END)),  # 25 of 50, and of 51
+        *(([(0, 49), (25, 74)], 0), ([(0, 49), (25, 75)], NO_END)),
+        ([(0, 9), (20, 29)], NO_END),
+    ):
+        assert longer_of(ends, rows, [100, 50]) == [NO_END, expected]
+    rows = [(0, 99), (0, 99)]
+    assert longer_of(ends, rows, [50, 50]) == [NO_END, 0]
+    assert longer_of(ends, rows, [50, 51]) == [1, NO_END]
+    assert longer_of(ends, rows, [100, 50], (0, 1)) == [NO_END, NO_END]
+    # The better one of two longer ones, of equal ones the first.
+    for z, best in ((0.0, 0), (0.1, 1)):
+        three = np.concatenate([ends[:1], ends[:1], ends[1:]])
+        three[0]["z"] += z
+        assert longer_of(three, [(0, 99)] * 3, [90, 90, 50], (0, 0, 0))[2] == best
+
+
+def test_segments_are_searched_in_the_bins_around_their_own() -> None:
+    ends = two_ends(20.0, 60.0, 1, 0)
+    middle = 30 * 64 + 20
+    for first, second, expected in (
+        *((middle, middle + lines * 64, abs(lines) <= 2) for lines in (-3, -2, 2, 3)),
+        *((middle, middle + columns, abs(columns) <= 5) for columns in (-6, -5, 5, 6)),
+        # The axis is periodic; |pz / pT| is not.
+        *((30 * 64 + 1, 30 * 64 + column, expected) for column, expected in ((60, True), (59, False))),
+        *((30 * 64 + 62, 30 * 64 + column, expected) for column, expected in ((3, True), (4, False))),
+        *((line * 64 + 20, (63 - line) * 64 + 20, False) for line in (0, 63)),
+        *((line * 64 + 20, other * 64 + 20, True) for line, other in ((0, 2), (63, 61))),
+    ):
+        assert linked(ends, [first, second]) == expected, (first, second)
+
+
+def test_bins_are_those_of_the_axis_and_the_slope(event: Merged) -> None:
+    """In double precision, of tracks from the beam and of others; a segment at the border of two bins may be in
+    either."""
+    others = together(*(helix(3.0, phi, 0.31, 2.0, shift=30.0) for phi in (1.0, 2.0, 4.0)))
+    displaced = Merged(columns_of(mep_of([event_of(others)])))
+    ends, bins = np.concatenate([event.ends, displaced.ends])[:, 0], np.concatenate([event.bins, displaced.bins])
+    e = {name: ends[name].astype(np.float64) for name in SEGMENT_END.dtype.names or ()}
+    r2 = e["x"] ** 2 + e["y"] ** 2
+    beam = 2.0 * (e["x"] * e["along_y"] - e["y"] * e["along_x"]) / r2
+    variance = (2.0 * 2.0 / r2) ** 2
+    near = (e["curvature"] - beam) ** 2 <= 9.0 * (e["kk"] + variance)
+    assert near.sum() > 0.5 * len(event.ends)
+    assert (~near).any()
+    k = np.where(near, (e["curvature"] / e["kk"] + beam / variance) / (1.0 / e["kk"] + 1.0 / variance), e["curvature"])
+    # The centre of the circle as a direction from the beam, times its curvature; opposite ones are one axis.
+    axis = np.mod(np.arctan2(k * e["y"] + e["along_x"], k * e["x"] - e["along_y"]), np.pi)
+    x, y = np.cos(axis), np.sin(axis)
+    share = np.where(x < 0, 2 - y / (y - x), y / (x + y))
+    for place, found in ((share * 32.0, bins % 64), (np.abs(e["slope"]) * 40.0, bins // 64)):
+        apart = np.abs(place - np.rint(place)) > 1e-3
+        assert apart.sum() > 0.9 * len(bins)
+        assert (found == np.minimum(place.astype(int), 63))[apart].all()
 
 
 def test_the_next_segment_wins_over_a_better_one_farther_away() -> None:

@@ -364,13 +364,13 @@ def test_a_row_with_too_many_clusters_is_empty() -> None:
 
 def test_crowded_windows_link_nothing() -> None:
     """Also bins with too many clusters of which none lies in the window."""
-    for n, crowded in ((256, False), (257, True)):
+    for n, crowded in ((512, False), (513, True)):
         rows = np.repeat([10, 12, 14], [n, 1, 1])
         # The window of two rows of 0.75 cm ends 3 * 1.5 + 0.4 cm from its centre.
         y = GEOMETRY.row_x[rows] * 0.02 - np.repeat([4.902, 0.0, 0.0], [n, 1, 1])
         columns = columns_of(mep_of([event_of({1: clusters_at(rows, y, GEOMETRY.row_x[rows] * 0.3)})]))
         assert columns["events.flags"][0] == (CROWDED_CLUSTERS.mask if crowded else 0)
-    for n, crowded in ((64, False), (65, True)):
+    for n, crowded in ((128, False), (129, True)):
         rows = np.repeat([10, 12, 14], n)
         spread = np.tile(np.arange(n) * 0.003, 3)
         clusters = clusters_at(rows, GEOMETRY.row_x[rows] * 0.02 + spread, GEOMETRY.row_x[rows] * 0.3)
@@ -392,6 +392,27 @@ def test_tracks_beyond_the_places_of_a_slice_are_left_out_and_flagged() -> None:
     assert found.flags == TOO_MANY_SLICE_TRACKS.mask
     (found,) = run_chain(mep_of([event_of({1: clusters[:12]})]))
     assert (found.flags, len(found.tracks)) == (0, 1)
+
+
+def test_a_track_may_fill_the_places_of_clusters_of_its_slice() -> None:
+    """A track of 159 clusters in a slice with 159 places, and with three less: both forms."""
+    rows = np.arange(N_ROWS)
+    columns = columns_of(mep_of([event_of({0: clusters_at(rows, *STRAIGHT)})]))
+    limits = BatchLimits(events=1, input_bytes=1 << 16)
+    for places, n_tracks in ((N_ROWS, 1), (N_ROWS - 3, 0)):
+        end = 2 * (places // 3 - SPARE_PAIRS)
+        given = {
+            **columns,
+            "tpc_slices.first_cluster": np.r_[0, np.full(N_SLICES, end)].astype(np.uint32),
+            "tpc_slice_hits.cluster": np.full(4 * N_ROWS, 0xFFFFFFFF, np.uint32),
+        }
+        for common in (False, True):
+            found = run_algorithms([select_tracks], given, 1, limits, on_cpu(kernels=CHAIN.kernels, common=common))
+            assert found["tpc_slices.tracks"].sum() == n_tracks
+            assert found["tpc_slices.track_clusters"].sum() == n_tracks * N_ROWS
+            assert found["events.flags"][0] == (0 if n_tracks else TOO_MANY_SLICE_TRACKS.mask)
+            written = found["tpc_slice_hits.cluster"][: 4 * N_ROWS]
+            assert written[written != 0xFFFFFFFF].tolist() == rows.tolist() * n_tracks
 
 
 def test_more_seeds_than_numbers_are_flagged() -> None:
