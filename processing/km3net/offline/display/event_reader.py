@@ -57,7 +57,9 @@ class HitPicture:
 
     @property
     def summary(self) -> str:
-        """Numbers of hits, windows and candidates."""
+        """Numbers of hits, candidates and windows, or of the hits of a window."""
+        if self.lines is None:
+            return f"{len(self.times)} hits in {self.windows[0, 1]} ns"
         truth = f"; {len(self.muons)} true muons" if len(self.muons) else ""
         return f"{len(self.times)} hits, {len(self.candidates)} candidates, {len(self.windows)} windows{truth}"
 
