@@ -4,18 +4,14 @@ import contextlib
 import json as json_module
 import math
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 import zmq
@@ -33,6 +29,8 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.demo_processes import STOP_SECONDS, DemoError, child, free_ports, get, wait_until_running
+from hltnode.daemon.commands.stream_demo import StreamPlan, run_stream_demo, show_stream
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.daemon.event_building.accounting import closes
@@ -41,9 +39,7 @@ from hltnode.processing.offline.chain_tools import SampleRequest, SimulatedSampl
 from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.transport.decisions import decode_decisions
 
-START_SECONDS = 60.0
 STALL_SECONDS = 60.0
-STOP_SECONDS = 30.0
 SHOWN_LINES = 8
 # Without acknowledgements a sender does not know what a node takes: a rate that any machine takes.
 UDP_RATE = 20_000.0
@@ -72,10 +68,6 @@ class Transport(StrEnum):
 
     TCP = "tcp"
     UDP = "udp"
-
-
-class DemoError(RuntimeError):
-    """The demo failed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +104,10 @@ def demo(
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     feeders: Annotated[int, typer.Option("--feeders", min=1, max=16, help="Number of feeder processes.")] = 4,
     repeat: Annotated[
-        int, typer.Option("--repeat", min=1, help="Number of times that the feeders send the events.")
+        int,
+        typer.Option(
+            "--repeat", min=1, help="Number of times that the feeders send the events; a stream is sent once."
+        ),
     ] = 5,
     rate: Annotated[
         float | None,
@@ -137,11 +132,18 @@ def demo(
 ) -> None:
     """Show the whole path of the data on this machine: feeders, TCP, event building, the trigger, files, metrics.
 
+    A chain without events, such as km3net, shows a stream in short time slices while one of its sources is killed and
+    started again: no window of time is lost or found twice.
+
     Example: hltnode demo --events 2000 --feeders 4; or, as a camera: hltnode demo --chain ccl --rate 200
     """
     with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
         require_writable(json)
         sample = tool.sample(SampleRequest(seed=seed, file_format="mep"), tool.options())
+        if installed_chain(chain).streaming is not None:
+            if transport is Transport.UDP:
+                raise ValueError("--transport udp: the demo sends a stream over TCP")
+            _stream_demo(Path(scratch), StreamPlan(sample, n, chain, feeders, rate, backend, output), json)
         is_udp = installed_tools(chain).sends_datagrams if transport is None else transport is Transport.UDP
         plan = DemoPlan(
             sample=sample,
@@ -162,6 +164,18 @@ def demo(
         write_json(json, result)
         show(result)
     raise typer.Exit(0 if result["accounting_closes"] else 1)
+
+
+def _stream_demo(scratch: Path, plan: StreamPlan, json: Path | None) -> NoReturn:
+    try:
+        result = run_stream_demo(scratch, plan)
+    except DemoError as error:
+        console.print(f"[red]demo failed:[/red] {escape(str(error))}", highlight=False)
+        raise typer.Exit(1) from error
+    write_json(json, result)
+    show_stream(result)
+    wrong = any(result[name] for name in ("lost", "doubled", "hits_lost", "hits_doubled"))
+    raise typer.Exit(0 if result["accounting_closes"] and not wrong else 1)
 
 
 def run_demo(scratch: Path, plan: DemoPlan) -> dict[str, Any]:
@@ -288,23 +302,6 @@ def simulate_meps(path: Path, plan: DemoPlan, progress: Progress) -> None:
             progress.advance(bar, size)
 
 
-@contextlib.contextmanager
-def child(*arguments: str, stderr: IO[str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """A subprocess that ends with the demo."""
-    command = [sys.executable, "-P", "-m", "hltnode.daemon", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
 def follow(
     progress: Progress,
     node: subprocess.Popen[bytes],
@@ -341,41 +338,6 @@ def follow(
                 first = last_decision
             progress.update(bar, completed=events)
     return Decided(events=events, decisions=decisions, seconds=last_decision - first)
-
-
-def wait_until_running(node: subprocess.Popen[bytes], url: str) -> None:
-    """Wait for the HTTP pages and the warm-up of the node. Raises DemoError."""
-    end = time.monotonic() + START_SECONDS
-    reason = ""
-    while time.monotonic() < end:
-        if node.poll() is not None:
-            raise DemoError(f"the node did not start: exit code {node.returncode}")
-        try:
-            state = json_module.loads(get(f"{url}/status"))["state"]
-        except urllib.error.URLError as error:
-            reason = f"its HTTP pages do not answer: {error.reason}"
-        else:
-            if state == "running":
-                return
-            reason = f"its state is {state}"
-        time.sleep(0.1)
-    raise DemoError(f"the node was not ready after {START_SECONDS:.0f} s: {reason}")
-
-
-def get(url: str) -> str:
-    """The body of an HTTP page."""
-    with urllib.request.urlopen(url, timeout=10) as response:
-        body: bytes = response.read()
-    return body.decode()
-
-
-def free_ports(n: int) -> list[int]:
-    """Currently free ports of the loopback interface."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def udp_section(endpoint: str, sources: Sequence[int]) -> str:

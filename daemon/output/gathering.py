@@ -289,7 +289,7 @@ class EventGatherer:
         encoded = self._encoder_of(computed.tck).encode_windows(
             self._windows.layout,
             self._buffers[batch.slot],
-            [(mep.n_events, mep.fragments) for mep in meps],
+            [(mep.n_events, self._windows.hit_fragments(mep)) for mep in meps],
             np.fromiter((mep.mep for mep in meps), np.uint64, len(meps)),
             np.fromiter((bool(mep.missing) for mep in meps), np.uint8, len(meps)),
             batch.run,

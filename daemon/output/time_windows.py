@@ -20,6 +20,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.processing.framework.output_lists import ListContent, OutputList
 from hltnode.processing.framework.streaming import END, START, Streaming
 from hltnode.protocol._native import WindowLayout
+from hltnode.protocol.raw_data.source_id import NUMBER_BITS
 from hltnode.protocol.transport.decisions import SliceDecision
 from hltnode.protocol.value_lists import ListDescription, ValueList, encode_block
 
@@ -81,6 +82,13 @@ class TimeWindows:
         """Whether a MEP is a slice whose times can be told."""
         core = self._streaming.core(mep.n_events)
         return core > 0 and mep.mep * core * self._streaming.sub_slice_ns <= MAX_TIME_NS - (1 << 48)
+
+    def hit_fragments(self, mep: MepRecord) -> NDArray[np.int64]:
+        """The fragments of a MEP that are hits, i64[n, 3]; those of a timing system, for example, are in no window."""
+        chosen = self._streaming.subdetectors
+        if chosen is None:
+            return mep.fragments
+        return mep.fragments[np.isin(mep.fragments[:, 0] >> NUMBER_BITS, sorted(chosen))]
 
     def kept(self, run: int, mep: MepRecord, results: Results, to_error: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """The sub-slices of a slice whose windows are kept, u8[n]: accepted ones outside of margins that are no error.

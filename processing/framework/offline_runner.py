@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain as chained
 from typing import TypeVar
 
 import numpy as np
@@ -144,6 +145,27 @@ def encode_meps(
     for of_mep in grouped(as_tables(events), events_per_mep, MAX_HELD_BYTES):
         yield from encoder.encode_in_parts(of_mep, first, max_bytes)
         first += len(of_mep)
+
+
+def encode_slices(
+    chain: Chain, events: Iterable[EventTable | Sequence[RawBank]], core: int, encoding: str = AUTO
+) -> Iterator[EncodedMep]:
+    """Write a stream of sub-slices of a streaming chain as time slices of `core` ones between those of neighbours.
+
+    The stream begins and ends with margins, which belong to no slice. A sub-slice is between the margins of one slice.
+    """
+    if chain.streaming is None:
+        raise ValueError(f"chain {chain.name} does not cut time into slices")
+    encoder = MepEncoder(chain, encoding)
+    margins, number = chain.streaming.margins, 0
+    waiting: list[Sequence[RawBank]] = []
+    for banks in chained.from_iterable(as_tables(events)):
+        waiting.append(banks)
+        if len(waiting) == core + margins:
+            yield encoder.encode(EventTable.of_events(waiting), number)
+            waiting, number = waiting[core:], number + 1
+    if len(waiting) > margins:
+        yield encoder.encode(EventTable.of_events(waiting), number)
 
 
 def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list[EncodedMep]]:

@@ -6,9 +6,10 @@ slice before and the first ones of the slice behind, so kernels see the hits aro
 margin. All slices of a run have the same number of sub-slices.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 
@@ -62,7 +63,9 @@ class Streaming:
     """How a chain cuts time.
 
     sub_slice_ns: length of a sub-slice in ns. margin_before, margin_behind: sub-slices at the start and the end of each
-    slice that repeat those of its neighbours. hit: the record of a hit.
+    slice that repeat those of its neighbours. hit: the record of a hit. subdetectors: those whose fragments are hits
+    (top five bits of a source id), None: all. constants: the constants of the sequence that have the values of fields,
+    by the names of the fields; a configuration that changes them changes how the chain cuts time.
 
     Raises DeclarationError for a length outside of 1 to MAX_SUB_SLICE_NS, and for margins that leave no sub-slice.
     """
@@ -71,6 +74,8 @@ class Streaming:
     margin_before: int
     margin_behind: int
     hit: HitLayout
+    subdetectors: frozenset[int] | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 < self.sub_slice_ns <= MAX_SUB_SLICE_NS:
@@ -87,6 +92,20 @@ class Streaming:
     def margins(self) -> int:
         """Number of sub-slices of a slice that its neighbours have too."""
         return self.margin_before + self.margin_behind
+
+    def configured(self, values: Mapping[str, Collection[int]]) -> Self:
+        """The same with the values of its constants in a sequence, by the names of constants.
+
+        Raises DeclarationError for a constant that the sequence does not have, and for one with two values in it.
+        """
+        changed: dict[str, Any] = {}
+        for name, constant in self.constants.items():
+            found = set(values.get(constant, ()))
+            if len(found) != 1:
+                has = f"several values: {', '.join(map(str, sorted(found)))}" if found else "no value"
+                raise DeclarationError(f"streaming: {name} is the constant {constant}, which has {has} in the sequence")
+            changed[name] = found.pop()
+        return replace(self, **changed)
 
     def core(self, n_events: int) -> int:
         """Number of sub-slices of a slice of `n_events` events without its margins; 0 if it has margins only."""

@@ -37,6 +37,8 @@ STREAMING = Streaming(
     margin_before=MARGIN_BEFORE,
     margin_behind=MARGIN_BEHIND,
     hit=HitLayout(size=HIT.itemsize, time_offset=TIME_OFFSET),
+    subdetectors=frozenset({KM3NET_SUBDETECTOR}),
+    constants={"sub_slice_ns": "length", "margin_before": "margin_before", "margin_behind": "margin_behind"},
 )
 
 CHAIN = TriggerChain.offering(

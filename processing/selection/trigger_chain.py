@@ -314,11 +314,18 @@ class TriggerChain(Chain):
         wanted |= {self.windows}
         lists = tuple(each for each in chain.lists if each.name in wanted)
         delivered = deliver_lists((*(() if selected is None else (selected,)), *lists))
+        streaming = chain.streaming
+        if streaming is not None:
+            values: dict[str, set[int]] = {}
+            for key, value in constants_of(trigger.configure(chain.sequence)).items():
+                values.setdefault(key.rpartition(".")[2], set()).add(value)
+            streaming = streaming.configured(values)
         prefiltered = chain._with_prefilters(trigger)
         algorithms = (*prefiltered, decide, *delivered)
         return replace(
             chain,
             sequence=AlgorithmSequence(algorithms),
+            streaming=streaming,
             accepted=accepted,
             lines=lines,
             selected=selected,

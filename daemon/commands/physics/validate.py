@@ -34,7 +34,7 @@ from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps, encode_slices
 from hltnode.processing.offline.chain_tools import Validation
 from hltnode.processing.selection.run_conditions import RunConditions
 from hltnode.processing.selection.trigger_chain import installed_chain
@@ -86,7 +86,7 @@ def validate(
         known = installed_chain(chain)
         configuration = known.load_trigger(trigger, sequence)
         chosen = known.with_sequence(configuration.sequence)
-        check = tool.check(chosen.sequence, geometry, own)
+        check = tool.check(configuration.configure(chosen.sequence), geometry, own)
         constants = chosen.load_geometry(geometry)
         of_runs = RunConditions.load(known, constants, configuration, conditions)
         engine = known.create_engine(
@@ -101,7 +101,11 @@ def validate(
         with event_progress("validating", count_events([input_file])) as processed:
             try:
                 for of_run in of_runs.in_runs(engine, check.events(input_file)):
-                    meps = encode_meps(engine.chain, of_run, EVENTS_PER_MEP, check.encoding, LIMITS.input_bytes)
+                    if engine.chain.streaming is None:
+                        meps = encode_meps(engine.chain, of_run, EVENTS_PER_MEP, check.encoding, LIMITS.input_bytes)
+                    else:
+                        core = engine.chain.streaming.core(EVENTS_PER_MEP)
+                        meps = encode_slices(engine.chain, of_run, core, check.encoding)
                     for batch in runner.run(meps):
                         seen = check.events_seen
                         check.add(batch)

@@ -7,7 +7,8 @@ KM3NET_MENU = Menu(
     types=(Passthrough, WindowHits, CausalWindow, ChargedWindow),
     lines=(
         Passthrough("Km3netSample", prescale=0.001),
-        WindowHits("Km3netN7"),
+        # Every window, whatever the constants of the sequence: a node keeps the windows of accepted sub-slices only.
+        WindowHits("Km3netN7", min_hits=1),
         CausalWindow("Km3netCausal"),
     ),
 )

@@ -77,6 +77,20 @@ def test_windows_are_a_list_with_times_and_lines() -> None:
             chain_with(**fields)
 
 
+def test_lengths_are_those_of_the_constants_of_a_sequence() -> None:
+    streaming = replace(STREAMING, constants={"sub_slice_ns": "length", "margin_behind": "behind"})
+    found = streaming.configured({"length": {500}, "behind": [3, 3], "other": {1, 2}})
+    assert (found.sub_slice_ns, found.margin_before, found.margin_behind) == (500, 1, 3)
+    assert STREAMING.configured({"length": {500}}) == STREAMING
+    for values, message in (
+        ({"length": {500}}, "margin_behind is the constant behind, which has no value in the sequence"),
+        ({"length": {500, 400}, "behind": {1}}, "constant length, which has several values: 400, 500 in the sequence"),
+        ({"length": {0}, "behind": {1}}, "sub_slice_ns = 0"),
+    ):
+        with pytest.raises(DeclarationError, match=message):
+            streaming.configured(values)
+
+
 def test_windows_are_delivered_whichever_lists_a_node_names() -> None:
     chain = chain_with(streaming=STREAMING, lists=(*CHAIN.lists, windows_of()))
     trigger = CHAIN.load_trigger(None)

@@ -28,7 +28,7 @@ from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 SUB_SLICES_PER_BLOCK = 256
-"""Also the sub-slices of a time slice without its margins, in files of MEPs."""
+"""Also the sub-slices of a time slice without its margins, in files of MEPs. Empty ones fill the last slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,8 @@ class TelescopeSample:
     def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
         """Blocks of MDF records, or time slices as MEPs with margins. Raises ValueError for a geometry."""
         _stream_of(self)
-        yield from encoded_blocks(partial(encode_block, self), n, SUB_SLICES_PER_BLOCK, jobs)
+        encode = partial(encode_slice_of, self, n) if self.request.file_format == "mep" else partial(encode_block, self)
+        yield from encoded_blocks(encode, n, SUB_SLICES_PER_BLOCK, jobs)
 
     def events(self, n: int) -> Iterator[list[RawBank]]:
         """Raw banks of the first n sub-slices."""
@@ -135,18 +136,29 @@ def sub_slice_banks(sample: TelescopeSample, number: int) -> list[RawBank]:
 
 
 def encode_block(sample: TelescopeSample, first: int, n: int) -> bytes:
-    """Sub-slices first ... first + n - 1 as MDF records, or as one MEP with the margins of its neighbours.
+    """Sub-slices first ... first + n - 1 as MDF records."""
+    made = (sub_slice_banks(sample, number) for number in range(first, first + n))
+    return b"".join(encode_record(encode_banks(banks), run=sample.request.run) for banks in made)
 
-    The first slice of a run has no neighbour before it: its margin is empty.
+
+def encode_slice_of(sample: TelescopeSample, n_stream: int, first: int, n: int) -> bytes:  # noqa: ARG001
+    """The time slice of a file that begins with sub-slice `first` of a stream of `n_stream` ones."""
+    return encode_slice(sample, first // SUB_SLICES_PER_BLOCK, SUB_SLICES_PER_BLOCK, n_stream)
+
+
+def encode_slice(sample: TelescopeSample, number: int, core: int, n_stream: int) -> bytes:
+    """Time slice `number` of a stream of `n_stream` sub-slices as a MEP: `core` sub-slices between its margins.
+
+    Sub-slices before and behind the stream are empty.
     """
-    run = sample.request.run
-    if sample.request.file_format != "mep":
-        made = (sub_slice_banks(sample, number) for number in range(first, first + n))
-        return b"".join(encode_record(encode_banks(banks), run=run) for banks in made)
-    empty = banks_of_hits(_stream_of(sample), _stream_of(sample).hits(0)[0][:0])
+    made = _stream_of(sample)
+    empty = banks_of_hits(made, made.hits(0)[0][:0])
+    first = number * core
     events = [
-        [encode_odin(Odin(run=run, event_id=max(i, 0))), *(sub_slice_banks(sample, i) if i >= 0 else empty)]
-        for i in range(first - MARGIN_BEFORE, first + n + MARGIN_BEHIND)
+        [
+            encode_odin(Odin(run=sample.request.run, event_id=max(i, 0))),
+            *(sub_slice_banks(sample, i) if 0 <= i < n_stream else empty),
+        ]
+        for i in range(first - MARGIN_BEFORE, first + core + MARGIN_BEHIND)
     ]
-    number = first // SUB_SLICES_PER_BLOCK
     return encode_mep(list(mfps_of_events(TELESCOPE_READOUT, EventTable.of_events(events), number).values()))

@@ -6,6 +6,7 @@ from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
     from hltnode.processing.km3net.offline.simulation.sample import TelescopeSimulation
+    from hltnode.processing.km3net.offline.tools.display import TelescopeDisplay
     from hltnode.processing.km3net.offline.tools.validation import TelescopeValidation
 
 
@@ -21,4 +22,10 @@ def _validation() -> "TelescopeValidation":
     return TelescopeValidation()
 
 
-TOOLS = ChainTools(simulation=_simulation, validation=_validation)
+def _display() -> "TelescopeDisplay":
+    from hltnode.processing.km3net.offline.tools.display import TelescopeDisplay
+
+    return TelescopeDisplay()
+
+
+TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)

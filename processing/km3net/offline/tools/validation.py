@@ -14,6 +14,7 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND
 from hltnode.processing.km3net.hits.collections import (
     MAX_CANDIDATES,
     MAX_WINDOWS,
@@ -28,7 +29,7 @@ from hltnode.processing.km3net.offline.validation.muon_checker import MuonChecke
 from hltnode.processing.km3net.offline.validation.report import page_of, text_of
 from hltnode.processing.offline.chain_tools import CheckedSample, Results
 from hltnode.processing.selection.studies.row_choice import RowChoice
-from hltnode.protocol.km3net.hit_banks import muons_of
+from hltnode.protocol.km3net.hit_banks import HitBankType, muons_of
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -54,8 +55,15 @@ class MuonTruthCheck:
         return self._seen
 
     def events(self, path: Path) -> Iterable[Sequence[RawBank]]:
-        """Raw banks of the sub-slices of a file."""
-        return read_events(path)
+        """Raw banks of the sub-slices of a file, between empty margins of the stream."""
+        empty: list[RawBank] | None = None
+        for banks in read_events(path):
+            if empty is None:
+                empty = [bank._replace(payload=memoryview(b"")) for bank in banks if bank.type == HitBankType.HITS]
+                yield from [empty] * MARGIN_BEFORE
+            yield banks
+        if empty is not None:
+            yield from [empty] * MARGIN_BEHIND
 
     def add(self, batch: CompletedBatch) -> None:
         """Compare a batch. Raises BankError for truth that cannot be read."""

@@ -102,14 +102,18 @@ def test_files_have_a_bank_for_each_floor_in_the_order_of_pmts() -> None:
     assert encode_block(replace(sample, request=SampleRequest(seed=7, run=12)), 0, 6) != whole
 
 
-def test_a_mep_repeats_the_sub_slices_of_its_neighbours() -> None:
+def test_a_mep_repeats_the_sub_slices_of_its_neighbours_and_the_last_one_is_filled() -> None:
+    core, n = SUB_SLICES_PER_BLOCK, SUB_SLICES_PER_BLOCK + 2
     sample = TelescopeSample(SampleRequest(seed=6, run=12, file_format="mep"), TelescopeOptions())
+    blocks = list(sample.blocks(n, 1))
+    assert [size for size, _ in blocks] == [core, 2]
     slices = []
-    for first in (0, SUB_SLICES_PER_BLOCK):
-        (mep,) = iter_meps(encode_block(sample, first, 4))
-        assert mep.mfps[1].event_id == first // SUB_SLICES_PER_BLOCK
+    for number, (_, block) in enumerate(blocks):
+        (mep,) = iter_meps(block)
+        assert mep.mfps[1].event_id == number
         slices.append([hits_of(banks) for banks in events_of_mfps(mep.mfps)])
-    assert [len(each) for each in slices] == [6, 6]
+    assert [len(each) for each in slices] == [core + 2, core + 2]
     assert len(slices[0][0]) == 0
-    for place, number in ((0, 255), (1, 256), (5, 260)):
-        np.testing.assert_array_equal(slices[1][place], hits_of(sub_slice_banks(sample, number)))
+    for of, place, number in ((0, 1, 0), (0, core + 1, core), (1, 0, core - 1), (1, 1, core), (1, 2, core + 1)):
+        np.testing.assert_array_equal(slices[of][place], hits_of(sub_slice_banks(sample, number)))
+    assert not any(len(each) for each in slices[1][3:])

@@ -10,9 +10,15 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
-from hltnode.processing.km3net.offline.simulation.sample import TelescopeOptions, TelescopeSample, encode_block
+from hltnode.processing.km3net.offline.simulation.sample import (
+    TelescopeOptions,
+    TelescopeSample,
+    encode_block,
+    sub_slice_banks,
+)
 from hltnode.processing.km3net.offline.validation.muon_checker import SHIFT, MuonChecker, SliceContent
 from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.protocol.km3net.hit_banks import muons_of
 
 LENGTH = 25_000
 
@@ -54,7 +60,11 @@ def test_the_command_finds_muons_and_writes_json_and_page(tmp_path: Path) -> Non
     text = (tmp_path / "v.json").read_text()
     result = json.loads(text)
     result = result.get("result", result)
-    assert result["sub_slices"] > 100
+    # Each sub-slice once: those at the border of two slices are in both.
+    assert result["sub_slices"] == 150
+    assert result["muons"] == sum(
+        len(true) for i in range(150) if (true := muons_of(sub_slice_banks(sample, i))) is not None
+    )
     assert result["muons"] > 50
     assert result["efficiency"] - result["accidental"] > 0.5
     bright = [row for row in result["of_hits"] if row["from"] >= 12 and row["muons"]]

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.km3net.chain import CHAIN
 from hltnode.processing.km3net.geometry.pmt_table import Detector, building_block, nemo_tower
 from hltnode.processing.km3net.hits.collections import MAX_CANDIDATES, MAX_HITS, MAX_WINDOWS
 from hltnode.processing.km3net.offline.simulation.stream import Conditions, HitStream
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.km3net.hit_banks import HIT
 from tests.processing.km3net.telescope_events import TOWER, Found, made_hits, mep_of_hits, run_chain, simulated
 from tests.processing.km3net.trigger_oracle import AFC, CAUSAL, CHARGE, DN7, FC, N7, SC, expected
@@ -179,6 +181,14 @@ def test_more_candidates_and_windows_than_fit_are_flagged_and_windows_cover_all(
     assert found.windows[1]["end_ns"][-1] == 18_100
     several = np.concatenate([made_hits(seven(start=1000 * i)) for i in range(1, 17)])
     assert check(between(several), padding=100).flags[1] == set()
+
+
+def test_a_configuration_that_changes_lengths_changes_how_a_node_cuts_time() -> None:
+    trigger = TriggerConfig.from_toml(configuration(length=10_000, margin_before=2, margin_behind=0), CHAIN.menu)
+    found, usual = (CHAIN.with_lines(each).streaming for each in (trigger, CHAIN.load_trigger(None)))
+    assert found is not None
+    assert (found.sub_slice_ns, found.margin_before, found.margin_behind) == (10_000, 2, 0)
+    assert usual == CHAIN.streaming
 
 
 def test_the_same_stream_cut_at_ten_lengths_has_the_same_candidates() -> None:

@@ -1,0 +1,1 @@
+"""Pictures of sub-slices and of windows of time: hits in space, with time as colour."""
