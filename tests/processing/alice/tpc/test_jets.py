@@ -82,13 +82,14 @@ def assert_equal(found: tuple[list[tuple[Any, ...]], int], expected: tuple[list[
 
 def test_jets_equal_a_sequential_search() -> None:
     rng = np.random.default_rng(4)
-    n_jets = []
-    for n, pt, constants in (
+    cases: tuple[tuple[int, float, dict[str, Any]], ...] = (
         (40, 3.0, {}),
         (400, 1.0, {"radius": 0.7, "min_pt": 2.0}),
         (3000, 0.6, {"min_pt": 1.0, "min_track_pt": 0.5}),
         (300, 8.0, {"radius": 0.2}),
-    ):
+    )
+    n_jets = []
+    for n, pt, constants in cases:
         tracks = random_tracks(rng, n, pt)
         one, two = run(tracks[: n // 3], tracks, **constants)
         assert_equal(one, jet_oracle.find_jets(tracks[: n // 3], GEOMETRY, **constants))
