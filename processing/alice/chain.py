@@ -8,6 +8,8 @@ from hltnode.processing.alice.lines.histograms import TPC_HISTOGRAMS
 from hltnode.processing.alice.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
 from hltnode.processing.alice.lines.menu import TPC_MENU
 from hltnode.processing.alice.readout import TPC_READOUT
+from hltnode.processing.alice.tpc.candidates.collections import jet_count, tpc_candidate_types
+from hltnode.processing.alice.tpc.candidates.find_jets import find_jets
 from hltnode.processing.alice.tpc.clusters.find_slices import find_slices
 from hltnode.processing.alice.tpc.clusters.place_clusters import place_clusters
 from hltnode.processing.alice.tpc.clusters.sort_clusters import sort_clusters
@@ -19,7 +21,7 @@ from hltnode.processing.alice.tpc.collections import (
     track_count,
 )
 from hltnode.processing.alice.tpc.flags import tpc_flag_types
-from hltnode.processing.alice.tpc.lists import MERGED_SEGMENTS, MERGED_TRACKS, TRACK_CLUSTERS, TRACKS
+from hltnode.processing.alice.tpc.lists import JETS, MERGED_SEGMENTS, MERGED_TRACKS, TRACK_CLUSTERS, TRACKS
 from hltnode.processing.alice.tpc.merging.collections import merged_track_count, tpc_merging_types
 from hltnode.processing.alice.tpc.merging.describe_segments import describe_segments
 from hltnode.processing.alice.tpc.merging.find_clones import find_clones
@@ -62,6 +64,7 @@ def _with_constructor(*constructor: Algorithm) -> Sequence:
                 *(find_neighbours, clean_links, find_start_hits),
                 *(*constructor, select_tracks, keep_places, collect_tracks),
                 *(describe_segments, sort_segments, find_clones, link_segments, join_segments, fit_merged_tracks),
+                find_jets,
             )
         ),
         subdetectors=frozenset({TPC_SUBDETECTOR}),
@@ -70,9 +73,10 @@ def _with_constructor(*constructor: Algorithm) -> Sequence:
             "tracklets": all_tracklet_count,
             "tracks": track_count,
             "merged_tracks": merged_track_count,
+            "jets": jet_count,
         },
         size="clusters",
-        lists=(TRACKS, TRACK_CLUSTERS, MERGED_TRACKS, MERGED_SEGMENTS),
+        lists=(TRACKS, TRACK_CLUSTERS, MERGED_TRACKS, MERGED_SEGMENTS, JETS),
     )
 
 
@@ -90,7 +94,7 @@ CHAIN = TriggerChain.offering(
     kernels=KernelSources("alice/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.alice._chain_kernels"),
     source=Path(__file__),
     readout=TPC_READOUT,
-    types=(tpc_flag_types, tpc_types, tpc_merging_types, selection_types),
+    types=(tpc_flag_types, tpc_types, tpc_merging_types, tpc_candidate_types, selection_types),
     event_words=EVENT_WORDS,
     menu=TPC_MENU,
     geometry={geometry.name: geometry_bytes},

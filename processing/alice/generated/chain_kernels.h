@@ -5,6 +5,7 @@
 #include "algorithms/copy_list.cuh"
 #include "algorithms/fragment_offsets.cuh"
 #include "algorithms/list_offsets.cuh"
+#include "alice/tpc/candidates/find_jets.cuh"
 #include "alice/tpc/clusters/find_slices.cuh"
 #include "alice/tpc/clusters/place_clusters.cuh"
 #include "alice/tpc/clusters/sort_clusters.cuh"
@@ -46,6 +47,7 @@
     X(tpc_link_segments) \
     X(tpc_join_segments) \
     X(tpc_fit_merged_tracks) \
+    X(tpc_find_jets) \
     X(tpc_construct_canonical) \
     X(tpc_construct_from_pool) \
     X(tpc_begin_tracklets) \

@@ -1,6 +1,6 @@
 """Histograms that are filled with any lines."""
 
-from hltnode.processing.alice.lines.inputs import event, tpc_tracks
+from hltnode.processing.alice.lines.inputs import event, tpc_jets, tpc_merged_tracks, tpc_tracks
 from hltnode.processing.selection.lines.histogram import Histogram
 
 TPC_HISTOGRAMS = (
@@ -10,4 +10,8 @@ TPC_HISTOGRAMS = (
               description="clusters of a track"),
     Histogram("tpc_track_pt", lambda t: t.pt, 100, 0, 10, of=tpc_tracks,
               description="transverse momentum of a track in GeV/c"),
+    Histogram("tpc_merged_track_pt", lambda t: t.pt, 100, 0, 10, of=tpc_merged_tracks,
+              description="transverse momentum of a merged track in GeV/c"),
+    Histogram("tpc_jet_pt", lambda j: j.pt_above_background, 100, 0, 100, of=tpc_jets,
+              description="transverse momentum of a jet above the mean of the event in GeV/c"),
 )  # fmt: skip

@@ -40,6 +40,12 @@ LONG_CHAIN = ChainFlag(
     text="More than 32 segments continue each other. They stay separate tracks.",
     kind=FlagKind.NOTE,
 )
+MANY_JETS = ChainFlag(
+    name="many_jets",
+    bit=24,
+    text="The event has more than 16 jets. The highest ones are kept.",
+    kind=FlagKind.NOTE,
+)
 
 tpc_flag_types = SharedTypes(
     __file__,
@@ -47,5 +53,6 @@ tpc_flag_types = SharedTypes(
     flags=(
         *(NO_TPC, BAD_TPC_BANK, BAD_CLUSTER, ROW_TOO_FULL),
         *(TOO_MANY_TRACKLETS, TOO_MANY_SLICE_TRACKS, CROWDED_CLUSTERS, LONG_CHAIN),
+        MANY_JETS,
     ),
 )

@@ -1,5 +1,6 @@
 """Output lists of the chain `alice_tpc`."""
 
+from hltnode.processing.alice.tpc.candidates.collections import jet, jet_count
 from hltnode.processing.alice.tpc.collections import (
     COVARIANCE,
     track,
@@ -88,4 +89,18 @@ MERGED_SEGMENTS = OutputList(
     text="the tracks of slices that merged tracks consist of, n_segments of each, in the order of flight",
     count=merged_segment_count,
     values={"segment": ListValue(column=merged_segment, text="number of the track in the list tracks")},
+)
+JETS = OutputList(
+    name="jets",
+    text="groups of merged tracks in cones, highest above the mean of the event first",
+    count=jet_count,
+    values={
+        "jet_pt": ListValue(column=jet, member="pt", text="sum of the transverse momenta of its tracks", unit="GeV/c"),
+        "jet_background": ListValue(
+            column=jet, member="background", text="mean of the event on as many cells", unit="GeV/c"
+        ),
+        "jet_eta": ListValue(column=jet, member="eta", text="pseudorapidity of the centre of the cone"),
+        "jet_phi": ListValue(column=jet, member="phi", text="azimuth of the centre of the cone", unit="rad"),
+        "n_jet_tracks": ListValue(column=jet, member="n_tracks", text="tracks in the cone"),
+    },
 )

@@ -80,7 +80,7 @@ def sanitized(sources: KernelSources) -> Launch:
     executor = _executor.Executor(1)
 
     def launch(algorithm: Algorithm, _: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
-        address = kernels.address(target, algorithm.name)
+        address = kernels.address(target, algorithm.kernel)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
         executor.run(_executor.Program([step], header.ctypes.data, parts=program_parts(algorithm)))
 

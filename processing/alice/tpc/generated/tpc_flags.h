@@ -14,5 +14,6 @@ constexpr uint32_t too_many_tracklets = 1048576;
 constexpr uint32_t too_many_slice_tracks = 2097152;
 constexpr uint32_t crowded_clusters = 4194304;
 constexpr uint32_t long_chain = 8388608;
+constexpr uint32_t many_jets = 16777216;
 
 }  // namespace hlt

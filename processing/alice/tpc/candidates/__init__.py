@@ -1,0 +1,1 @@
+"""Groups of merged tracks for lines: jets."""
