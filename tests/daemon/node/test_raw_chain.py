@@ -72,7 +72,7 @@ def content(seed: int) -> list[dict[int, Bank]]:
     del events[3][5]
     events[9] = {}
     events[14][2047] = (241, b"board error")
-    events[20][40_000] = (250, b"?")
+    events[20][40_000] = (251, b"?")
     events[21][40_000] = (192, bytes(1001))
     return events
 
