@@ -407,8 +407,8 @@ def test_chains_of_random_links_equal_a_walk_through_them() -> None:
         assert (found["events.flags"][0] == LONG_CHAIN.mask) == is_long
 
 
-def linked(ends: NDArray[np.void], bins: list[int] | None = None) -> bool:
-    """Whether an end of one of the segments, all in slice 0 and in one bin or in `bins`, has a best end."""
+def best_of(ends: NDArray[np.void], bins: list[int] | None = None) -> list[int]:
+    """The best end of each end of some segments, all in slice 0 and in one bin or in `bins`."""
     n = len(ends)
     counts = np.zeros(N_SLICES, np.uint32)
     counts[0] = n
@@ -425,7 +425,13 @@ def linked(ends: NDArray[np.void], bins: list[int] | None = None) -> bool:
         "tpc_tracks.shorter": np.full(n, NO_END, np.uint32),
     }
     found = run_algorithms([link_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
-    return bool((found["tpc_tracks.best_end"][: 2 * n] != NO_END).any())
+    best: list[int] = found["tpc_tracks.best_end"][: 2 * n].tolist()
+    return best
+
+
+def linked(ends: NDArray[np.void]) -> bool:
+    """Whether an end of one of the segments has a best end."""
+    return any(best != NO_END for best in best_of(ends))
 
 
 def two_ends(gap: float, radius: float, first: int, second: int, **moved: float) -> NDArray[np.void]:
@@ -479,10 +485,10 @@ def test_every_limit_of_a_link_decides_alone() -> None:
 
 def test_errors_behind_a_gap_are_those_of_small_changes_of_the_end() -> None:
     """The covariance of distance, angle and curvature, moved along the circle, against differences of two ways."""
-    off = 1e9  # a tolerance so large that its difference does not count
+    one, off = f(1), f(1e9)  # tolerances; with `off` a difference does not count
     limits = {
-        "distance": Limits(f(1), *[f(off)] * 4, f(400), f(5)),
-        "angle": Limits(*f([off, 1, off, off, off, 400, 5])),
+        "distance": Limits(one, off, off, off, off, f(400), f(5)),
+        "angle": Limits(off, one, off, off, off, f(400), f(5)),
     }
     change = np.array([0.05, 1e-3, 2e-5])  # of distance, angle, curvature
     for gap, radius in ((5.0, 60.0), (40.0, -60.0), (150.0, 75.0), (30.0, 1000.0)):
@@ -602,7 +608,9 @@ def test_segments_are_searched_in_the_bins_around_their_own() -> None:
         *((line * 64 + 20, (63 - line) * 64 + 20, False) for line in (0, 63)),
         *((line * 64 + 20, other * 64 + 20, True) for line, other in ((0, 2), (63, 61))),
     ):
-        assert linked(ends, [first, second]) == expected, (first, second)
+        # Each of the two searches: from the outer end of the first, and from the inner one of the second.
+        best = [NO_END, 2, 1, NO_END] if expected else [NO_END] * 4
+        assert best_of(ends, [first, second]) == best, (first, second)
 
 
 def test_bins_are_those_of_the_axis_and_the_slope(event: Merged) -> None:
