@@ -93,8 +93,11 @@ def test_values_of_one_column_are_delivered_together() -> None:
         ((replace(CHAIN.lists[0], name="sources"),), "a list and an input have the name sources"),
         ((CHAIN.lists[0], replace(CHAIN.lists[0], name="again")), "two results of an event have the name source"),
         (
-            (replace(CHAIN.lists[0], values={"flags": CHAIN.lists[0].values["source"]}),),
-            "two results of an event have the name flags",
+            (
+                replace(CHAIN.lists[0], values={"flags": CHAIN.lists[0].values["source"]}),
+                replace(CHAIN.lists[0], name=f"{CHAIN.lists[0].name}_flags"),
+            ),
+            "two results of an event have the name source_banks_flags",
         ),
     ],
 )

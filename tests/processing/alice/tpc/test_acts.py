@@ -30,7 +30,8 @@ N_TRACKS = 60
 CONSTANTS = f"y_constant = {SIGMA**2}\nz_constant = {SIGMA**2}\n" + "".join(
     f"{name} = 0.0\n" for name in ("y_drift", "y_angle", "z_drift", "z_angle")
 )
-TOML = "".join(f"[sequence.{name}]\n{CONSTANTS}" for name in ("tpc_construct_tracklets", "tpc_select_tracks"))
+SHARING = ("tpc_construct_tracklets", "tpc_select_tracks", "tpc_describe_segments", "tpc_fit_merged_tracks")
+TOML = "".join(f"[sequence.{name}]\n{CONSTANTS}" for name in SHARING)
 """The errors of this sample are the same for all clusters."""
 
 
