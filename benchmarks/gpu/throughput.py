@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.report import Section
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from tests.alerts.scaled import scaled
 
 ROOT = Path(__file__).resolve().parents[2]

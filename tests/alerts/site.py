@@ -21,7 +21,7 @@ import zmq.asyncio
 from hltnode.client.fault_injection import FaultInjector, FaultPlan
 from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.sockets import FeederSockets
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.machine.filesystem_identity import filesystem_identity
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.raw_data import mfp

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.security.access_control import CONTROL_TOTAL_BYTES, REQUEST_MARGIN, UNFINISHED_MARGIN
 from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.daemon.security.memory_growth import GROWTH

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import iter_records

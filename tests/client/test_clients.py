@@ -8,7 +8,7 @@ import pytest
 from hltnode import client
 from hltnode.client import aio
 from hltnode.client.consumers import GapCounter
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from tests.daemon.fakes import RUN, SOURCES, eventually, lines_of_event, make_config, running_node, synthetic_meps
 
 pytestmark = pytest.mark.loopback

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.monitoring.metrics import render
 from tests.daemon.pages import status_page
 from tests.deploy.test_alerts import RECORDING, exported_names, rules_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from tests.daemon.pages import status_page
 from tests.deploy.debian_package import built, require_debian_tools
 from tests.deploy.tools import DEPLOY, ROOT, run, tool

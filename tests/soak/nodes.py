@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from tests.daemon.pages import all_metrics, status_page
 from tests.soak.content import FEEDERS
 from tests.soak.power_cut import CutReport, cut_power

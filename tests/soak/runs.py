@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.protocol.errors import RejectReason
 from tests.soak.absences import FeederRecords
 from tests.soak.content import EVENTS_PER_MEP, FEEDERS

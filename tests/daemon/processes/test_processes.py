@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.protocol.raw_data.mdf import iter_records

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from hltnode.client import DecisionSubscriber, MepDecision
 from hltnode.daemon.cli import app
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.processing.framework.event_files import read_meps
 from hltnode.processing.lhcb.readout import LHCB_READOUT

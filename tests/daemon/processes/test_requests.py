@@ -13,7 +13,7 @@ import pytest
 
 import hltnode
 from hltnode.client import Answer
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from tests.daemon.pages import status_page
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]

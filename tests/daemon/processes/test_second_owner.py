@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from tests.daemon.processes.test_processes import WANTED, Site, site
 
 __all__ = ["site"]

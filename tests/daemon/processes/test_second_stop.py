@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.event_building.accounting import closes
 from tests.daemon.pages import metric, status_page
 from tests.daemon.processes.test_processes import ROOT, Site, site

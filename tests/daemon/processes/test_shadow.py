@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hltnode.client import DecisionSubscriber
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from tests.daemon.pages import all_metrics, status_page
 from tests.daemon.processes.test_processes import Site
 

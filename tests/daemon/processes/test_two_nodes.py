@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.event_building.accounting import closes
 from tests.daemon.fakes import RUN
 from tests.daemon.processes.test_processes import WANTED, Site

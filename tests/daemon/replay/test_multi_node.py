@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hltnode.client.feeder import Feeder, FeederRefusedError
 from hltnode.client.send_window import SendWindow
-from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
