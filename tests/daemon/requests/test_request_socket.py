@@ -259,9 +259,10 @@ async def test_a_client_with_too_many_refused_messages_is_not_answered_and_then_
 
         sending = asyncio.create_task(send_on())
         operation = at.node.counters.operation
-        await eventually(lambda: operation.connections_refused[Endpoint.REQUESTS, ConnectionRefusal.FLOOD] == 1)
+        await eventually(lambda: operation.connections_refused[Endpoint.REQUESTS, ConnectionRefusal.FLOOD] >= 1)
         sending.cancel()
-        assert operation.address_refusals == 1
+        # Messages that were on their way when the connection ended may be another flood.
+        assert operation.address_refusals >= 1
         answered = FEEDER_AT_ONCE if reason is RequestRefusal.BUSY else REFUSED_OF_ADDRESS[0]
         assert at.counters.refused[reason] > answered + FLOOD_MESSAGES
         at.engine.behaviour.hang.clear()
