@@ -33,6 +33,8 @@ WRITERS = {"write_text", "write_bytes"}
 UNCHECKED_WRITERS = {
     ("common.py", "write_text"): "checked by the option",
     ("demo.py", "run_demo"): "a temporary folder",
+    ("stream_demo.py", "run_stream_demo"): "a temporary folder",
+    ("stream_demo.py", "_send"): "a temporary folder",
 }
 
 
