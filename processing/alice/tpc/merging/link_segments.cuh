@@ -36,6 +36,7 @@ HLT_KERNEL(tpc_link_segments)
                             const hlt::tpc_segment_end& from = ends[2u * i + own];
                             // Only a particle that turns in the TPC comes back through its inner side.
                             if (own == 0u && k % 2u == 0u && hlt::square(from.curvature) < min_curvature2) continue;
+                            if (hlt::differs_too_much(limits, from, ends[k], p.max_chi2)) continue;
                             const hlt::tpc_difference to = hlt::continuation(limits, from, ends[k]);
                             if (!(to.chi2 < p.max_chi2)) continue;
                             const float score = to.chi2 + (to.gap > 0.f ? to.gap * p.chi2_of_gap : 0.f);

@@ -62,6 +62,19 @@ struct tpc_difference {
 
 constexpr float tpc_no_continuation = 1e30f;
 
+/// Whether the difference of slope or of curvature alone makes chi2 larger than a limit: a test without divisions,
+/// which most pairs of ends do not pass. It allows for rounding, so it refuses no pair that `continuation` would
+/// accept.
+__device__ bool differs_too_much(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b,
+                                 float max_chi2)
+{
+    constexpr float above_rounding = 1.0001f;
+    const float limit = max_chi2 * above_rounding;
+    const float slope = a.slope + b.slope, bend = a.curvature + b.curvature;
+    return slope * slope > limit * (a.ll + b.ll + square(limits.slope)) ||
+           bend * bend > limit * (a.kk + b.kk + square(limits.curvature * a.curvature));
+}
+
 /// The differences between the way out of `a` and the way into `b`; chi2 is tpc_no_continuation if the way is too long,
 /// or b is not met in its direction.
 __device__ tpc_difference continuation(const tpc_continuation& limits, const tpc_segment_end& a,
