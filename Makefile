@@ -91,8 +91,8 @@ pages: $(VENV)/.developed
 pictures: $(VENV)/.developed
 	$(WITH_BYTECODE) $(BIN)/python -m tools.take_pictures $(PICTURES)
 
-# Makes 126 small wrong changes, one at a time, in copies of the committed state, and runs the tests that should notice
-# them: one to two hours of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.
+# Makes the small wrong changes of tools/mutants/changes.toml, one at a time, in copies of the committed state, and runs
+# the tests that should notice them: some hours of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.
 mutants: $(VENV)/.developed
 	$(BIN)/python -m tools.mutants --jobs $(TEST_WORKERS) $(MUTANTS_ARGUMENTS)
 

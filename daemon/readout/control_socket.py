@@ -15,7 +15,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.message_budget import MessageBudget
 from hltnode.daemon.security.message_parts import MessageParts
-from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.daemon.security.received_input import ReceivedInput, address_of
 from hltnode.protocol.errors import MessageVersionError, ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_error, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
@@ -165,7 +165,7 @@ class ControlSocket:
         if self._is_welcome(identity):
             admitted = self._budget.admits_feeder(identity, n_bytes, now_ns)
         else:
-            admitted = self._budget.admits_stranger(_property(last, "Peer-Address"), n_bytes, now_ns)
+            admitted = self._budget.admits_stranger(address_of(last), n_bytes, now_ns)
         if admitted:
             return True
         self._counters.control_messages_rejected += 1
@@ -177,7 +177,7 @@ class ControlSocket:
     def _end_flood(self, identity: bytes, last: zmq.Frame) -> None:
         """End a connection with many dropped messages, and tell its peer why."""
         error = Error(MessageRefusal.TOO_MANY, "far more messages than a feeder sends: the connection ends")
-        address = _property(last, "Peer-Address")
+        address = address_of(last)
         # If the peer has gone, its descriptor may belong to another connection by now.
         if self._send(identity, encode_message(error)):
             self._received.report(last, ConnectionRefusal.FLOOD)
@@ -222,12 +222,12 @@ class ControlSocket:
 
 
 def _peer(frame: zmq.Frame) -> Peer:
-    return Peer(address=_property(frame, "Peer-Address"), key=_property(frame, "User-Id"))
+    return Peer(address=address_of(frame), key=_key_of(frame))
 
 
-def _property(frame: zmq.Frame, name: str) -> str:
+def _key_of(frame: zmq.Frame) -> str:
     try:
-        return str(frame.get(name))
+        return str(frame.get("User-Id"))
     except zmq.ZMQError:
-        # The connection lacks this property: without CURVE a peer has no user id.
+        # Without CURVE a peer has no user id.
         return ""

@@ -40,7 +40,7 @@ def read_detx(path: Path) -> Detector:
 def write_detx(detector: Detector, path: Path) -> None:
     """Write a file of version 3. Adjacent PMTs become a module; modules and PMTs count from 1."""
     pmts, positions = detector.pmts, detector.positions
-    place = pmts["line"].astype(np.int64) << 16 | pmts["floor"].astype(np.int64) << 8 | pmts["group"]
+    place = detector.places
     starts = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
     lines = ["1 v3", "0.0 9999999999.0", "UTM WGS84 33N 587600.0 4016800.0 -3450.0", str(len(starts))]
     for module, (begin, end) in enumerate(pairwise([*starts.tolist(), len(pmts)]), 1):

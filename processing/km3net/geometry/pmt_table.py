@@ -48,6 +48,13 @@ class Detector:
         """f64[pmts, 3], m."""
         return np.column_stack([self.pmts[axis].astype(np.float64) for axis in "xyz"])
 
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Line, floor and group of each PMT as one number, i64[pmts]: adjacent PMTs have the same."""
+        line, floor, group = (self.pmts[name].astype(np.int64) for name in ("line", "floor", "group"))
+        found: NDArray[np.int64] = line << 16 | floor << 8 | group
+        return found
+
     def table(self) -> NDArray[np.void]:
         """The content of pmt_table: PMT[MAX_PMTS]."""
         table = np.repeat(_NONE, MAX_PMTS)

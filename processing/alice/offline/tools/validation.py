@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +32,11 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.framework.readout import AUTO
-from hltnode.processing.offline.chain_tools import CheckedSample, Results
+from hltnode.processing.offline.chain_tools import CheckedSample, NoOptions, Results
 from hltnode.processing.offline.workspace_columns import Objects
 from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.protocol.alice.tpc_banks import banks_of_clusters, decode_clusters, slice_of_source, truth_of
 from hltnode.protocol.raw_data.raw_bank import RawBank
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TpcValidationOptions:
-    """This chain has no options of its own."""
 
 
 def found_tracks(records: NDArray[np.void], clusters: NDArray[np.integer]) -> FoundTracks:
@@ -135,9 +129,9 @@ class TpcTruthCheck:
 class TpcValidation:
     """Efficiency, clones, fakes, resolution and pulls of merged tracks and of the tracks of slices."""
 
-    options = TpcValidationOptions
+    options = NoOptions
 
-    def reads(self, options: TpcValidationOptions) -> tuple[Path | None, ...]:  # noqa: ARG002
+    def reads(self, options: NoOptions) -> tuple[Path | None, ...]:  # noqa: ARG002
         """None."""
         return ()
 
@@ -145,7 +139,7 @@ class TpcValidation:
         self,
         sequence: AlgorithmSequence,  # noqa: ARG002
         geometry: Path | None,
-        options: TpcValidationOptions,  # noqa: ARG002
+        options: NoOptions,  # noqa: ARG002
     ) -> TpcTruthCheck:
         """A check of the tracks of any sequence. Raises ValueError, which names the file of the geometry."""
         return TpcTruthCheck(geometry)

@@ -2,10 +2,10 @@
 //
 // In:  ends and bins of the segments, clones. Out: tpc_tracks.best_end. A particle leaves a slice at its side, crosses
 // the central electrode, or turns back: in each case its way goes on from an end of a segment to an end of another one,
-// on a helix. chi2 of five differences has a limit. Of several segments
-// on a helix the next one is to win, though its differences need not be the smallest ones: the smallest sum of chi2 and
-// a chi2 for the length of the way decides; of equal ones the first end. Clones take no part. One
-// block per slice; threads stride over its segments. Bounds: those of the tracks.
+// on a helix. chi2 of five differences has a limit. Of several segments on a helix the next one is to win, though its
+// differences need not be the smallest ones: the smallest sum of chi2 and a chi2 for the length of the way decides; of
+// equal ones the first end. Clones take no part. One block per slice; threads stride over its segments. Bounds: those
+// of the tracks.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_link_segments.h"

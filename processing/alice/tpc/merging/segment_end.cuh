@@ -62,9 +62,9 @@ struct tpc_difference {
 
 constexpr float tpc_no_continuation = 1e30f;
 
-/// Whether the difference of slope or of curvature alone makes chi2 larger than a limit: a test without divisions,
-/// which most pairs of ends do not pass. It allows for rounding, so it refuses no pair that `continuation` would
-/// accept.
+/// Whether the difference of slope or of curvature alone makes chi2 larger than a limit, without divisions: most pairs
+/// of ends do not pass. It allows for rounding, so it refuses no pair that `continuation` would accept; variances are
+/// not negative.
 __device__ bool differs_too_much(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b,
                                  float max_chi2)
 {

@@ -47,8 +47,7 @@ class HitStream:
         self._rates = np.full(n, conditions.rate)
         bright = np.random.default_rng(seed).choice(n, min(conditions.bright_pmts, n), replace=False)
         self._rates[bright] = conditions.bright_rate
-        pmts = detector.pmts
-        place = pmts["line"].astype(np.int64) << 16 | pmts["floor"].astype(np.int64) << 8 | pmts["group"]
+        place = detector.places
         self._size = np.unique(place, return_counts=True)[1]
         self._first = np.cumsum(self._size) - self._size
         self._order = np.argsort(place, kind="stable")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,10 @@ from hltnode.processing.km3net.hits.flags import MARGIN
 from hltnode.processing.km3net.hits.sort_hits import sort_hits
 from hltnode.processing.km3net.offline.validation.muon_checker import MuonChecker, SliceContent
 from hltnode.processing.km3net.offline.validation.report import page_of, text_of
-from hltnode.processing.offline.chain_tools import CheckedSample, Results
+from hltnode.processing.offline.chain_tools import CheckedSample, NoOptions, Results
 from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.protocol.km3net.hit_banks import HitBankType, muons_of
 from hltnode.protocol.raw_data.raw_bank import RawBank
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelescopeValidationOptions:
-    """This chain has no options of its own."""
 
 
 class MuonTruthCheck:
@@ -131,9 +125,9 @@ def _part(listed: tuple[NDArray[np.int64], NDArray[np.void]], first: int, last: 
 class TelescopeValidation:
     """Efficiency by the hits of a muon and by trigger, background rate, candidates at borders."""
 
-    options = TelescopeValidationOptions
+    options = NoOptions
 
-    def reads(self, options: TelescopeValidationOptions) -> tuple[Path | None, ...]:  # noqa: ARG002
+    def reads(self, options: NoOptions) -> tuple[Path | None, ...]:  # noqa: ARG002
         """None."""
         return ()
 
@@ -141,7 +135,7 @@ class TelescopeValidation:
         self,
         sequence: AlgorithmSequence,
         geometry: Path | None,  # noqa: ARG002
-        options: TelescopeValidationOptions,  # noqa: ARG002
+        options: NoOptions,  # noqa: ARG002
     ) -> MuonTruthCheck:
         """A check with the length and the time window of a sequence."""
         of = {

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,10 @@ from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.na62.offline.validation.report import page_of, text_of
 from hltnode.processing.na62.offline.validation.ring_checker import RingChecker
 from hltnode.processing.na62.rich.collections import MAX_RINGS, hit_count, ring, ring_count
-from hltnode.processing.offline.chain_tools import CheckedSample, Results
+from hltnode.processing.offline.chain_tools import CheckedSample, NoOptions, Results
 from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.protocol.na62.rich_banks import rings_of
 from hltnode.protocol.raw_data.raw_bank import RawBank
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RichValidationOptions:
-    """This chain has no options of its own."""
 
 
 class RichTruthCheck:
@@ -62,9 +56,9 @@ class RichTruthCheck:
 class RichValidation:
     """Efficiency by the number of rings, fakes, resolution."""
 
-    options = RichValidationOptions
+    options = NoOptions
 
-    def reads(self, options: RichValidationOptions) -> tuple[Path | None, ...]:  # noqa: ARG002
+    def reads(self, options: NoOptions) -> tuple[Path | None, ...]:  # noqa: ARG002
         """None."""
         return ()
 
@@ -72,7 +66,7 @@ class RichValidation:
         self,
         sequence: AlgorithmSequence,  # noqa: ARG002
         geometry: Path | None,  # noqa: ARG002
-        options: RichValidationOptions,  # noqa: ARG002
+        options: NoOptions,  # noqa: ARG002
     ) -> RichTruthCheck:
         """A check of the rings of any sequence."""
         return RichTruthCheck()
