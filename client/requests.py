@@ -22,9 +22,9 @@ from hltnode.protocol.transport.requests import (
 
 BUSY_PAUSE_SECONDS = 0.02
 """A node answers 64 refusals `busy` a second of each client, and ends the connection of one that goes on faster."""
-MOST_AT_ONCE = 256
-"""Requests that leave without a pause, before the node has told whether it has room: fewer than the 512 refusals that
-it answers at once."""
+MOST_AT_ONCE = 64
+"""Requests that leave without a pause, before the node has told whether it has room: as many as a node keeps answers
+for a client that is slow to read them."""
 
 
 class RequestRefusedError(Exception):

@@ -2474,7 +2474,7 @@ struct hltnode_requester {
 
 /* A node answers 512 refusals `busy` of a client at once and 64 a second, and ends the connection of one that goes on
  * faster. */
-enum { MOST_AT_ONCE = 256, BUSY_PAUSE_MS = 20 };
+enum { MOST_AT_ONCE = 64, BUSY_PAUSE_MS = 20 };
 
 hltnode_requester* hltnode_requester_new(const char* endpoint)
 {

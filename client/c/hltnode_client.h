@@ -167,7 +167,7 @@ HLTNODE_API hltnode_status hltnode_requester_ask(hltnode_requester* requester, c
 /* Several requests at once: send, then receive answers, which come in any order. */
 
 /* Sends a MEP, and gives the id of the request. Waits for a connection for at most `timeout_ms`, 0 not at all, and for
- * 20 ms if 256 requests are on their way, after the refusal `busy` if as many as then: receive answers first. The node
+ * 20 ms if 64 requests are on their way, after the refusal `busy` if as many as then: receive answers first. The node
  * refuses the request (`expired`) if it waits there for more than `node_ms`; 0: as long as the node allows. */
 HLTNODE_API hltnode_status hltnode_requester_send(hltnode_requester* requester, const void* mep, size_t size,
                                                   uint32_t node_ms, int timeout_ms, uint64_t* id);

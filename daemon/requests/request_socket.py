@@ -43,8 +43,9 @@ from hltnode.protocol.transport.requests import (
 BUDGET_PARTS = 256
 # A message has an identity, a request and a MEP.
 PARTS = 3
-# Unread messages queued for one client: as many as it may have requests, at least this number.
-LEAST_ANSWERS = 64
+# Unread refusals queued for one client, beside the answers to as many requests as it may have waiting: a client sends
+# this number at once (`MOST_AT_ONCE` of the clients). One that does not fit is lost, and the client waits in vain.
+REFUSALS_AT_ONCE = 64
 # Refused messages that are answered, at once and a second: of all clients, and of one address. A correct client sends
 # none. Few, so that a flood from many addresses has 64 dropped ones of each, which has it refused.
 REFUSED_OF_ALL = (256.0, 64.0)
@@ -118,7 +119,7 @@ class RequestSocket:
         self._is_warm = False
         self._stopping = False
         options = {
-            zmq.SNDHWM: max(limits.client_requests, LEAST_ANSWERS),
+            zmq.SNDHWM: limits.client_requests + REFUSALS_AT_ONCE,
             zmq.MAXMSGSIZE: max(limits.batch_bytes, MAX_REQUEST_HEADER),
             # Without it an answer to a client that has gone would be dropped without an error.
             zmq.ROUTER_MANDATORY: 1,

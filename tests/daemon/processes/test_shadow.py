@@ -101,7 +101,8 @@ def test_a_shadow_decides_on_every_mep_and_is_marked_everywhere(site: ShadowedSi
         process.send_signal(signal.SIGTERM)
         assert site.wait(process) == 0, site.logs()
     assert not list(site.shadow_output.glob("*.mdf*"))
-    assert site.kept_events() == site.wanted
+    # A MEP whose fragments one feeder sends again may be built after the next one.
+    assert sorted(site.kept_events()) == site.wanted
     summaries = list(site.shadow_output.glob("*summary.json"))
     assert summaries
     assert all(path.name.startswith("testnode-shadow_") for path in summaries)
@@ -132,4 +133,5 @@ def test_a_slow_a_stopped_and_a_killed_shadow_leave_the_productive_node_unharmed
     for process in (again, node):
         process.send_signal(signal.SIGTERM)
         assert site.wait(process) == 0, site.logs()
-    assert site.kept_events() == site.wanted
+    # A MEP whose fragments one feeder sends again may be built after the next one.
+    assert sorted(site.kept_events()) == site.wanted

@@ -142,8 +142,8 @@ async def test_a_shadow_takes_no_other_feeder(context: zmq.asyncio.Context, tmp_
 
 
 async def test_meps_with_gaps_leave_no_range_behind_for_each(context: zmq.asyncio.Context, tmp_path: Path) -> None:
+    meps = [mep for first in range(0, 20 * 500, 500) for mep in synthetic_meps(1, first=first)]
     async with shadow(context, tmp_path) as (tap, node):
-        meps = [mep for mep in synthetic_meps(MAX_LATE_MEPS + 40) if mep.mep % 2][-20:]
         for mep in meps[:-1]:
             await tap.send(mep)
         intake = node._sockets.shadow
@@ -151,10 +151,13 @@ async def test_meps_with_gaps_leave_no_range_behind_for_each(context: zmq.asynci
         await eventually(lambda: node.counters.meps_acknowledged == len(meps) - 1)
         feeder = intake._feeder
         assert feeder is not None
-        # Each hello confirms what is acknowledged below the floor of late MEPs.
-        before = len(feeder.window.acked._first)
-        await eventually(lambda: feeder.window.confirmed > 0)
+        await eventually(lambda: feeder.window.unacknowledged == 0)
+        # The next hello confirms what is acknowledged below the floor of late MEPs.
+        await eventually(lambda: feeder.window.confirmed == feeder.window.next_mep - MAX_LATE_MEPS)
         await tap.send(meps[-1])
         await eventually(lambda: node.counters.meps_acknowledged == len(meps))
-        assert len(feeder.window.acked._first) <= before + 1
+        await eventually(lambda: feeder.window.unacknowledged == 0)
+        # One range up to the floor, and the MEPs above it.
+        above = [mep.mep for mep in meps if mep.mep >= feeder.window.next_mep - MAX_LATE_MEPS - 500]
+        assert 1 < len(feeder.window.acked._first) <= 1 + len(above)
         assert 0 in feeder.window.acked
