@@ -19,7 +19,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from tests.alerts import of_the_input, of_the_node, of_the_output
+from tests.alerts import of_the_datagrams, of_the_input, of_the_node, of_the_output
 from tests.alerts.monitoring import FILES, Monitoring
 from tests.alerts.recording import RECORDED, Recording
 from tests.alerts.scaled import seconds
@@ -27,7 +27,7 @@ from tests.alerts.scenarios import SCENARIOS, Scenario
 from tests.alerts.site import ROOT, Site
 from tests.soak.nodes import can_mount
 
-PARTS = (of_the_node, of_the_input, of_the_output)
+PARTS = (of_the_node, of_the_input, of_the_datagrams, of_the_output)
 """Modules that register the scenarios when they are imported."""
 
 LOOK_SECONDS = 0.5

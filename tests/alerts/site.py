@@ -37,6 +37,15 @@ NORMAL_RATE = 8.0
 """MEPs per second."""
 
 
+def toml_value(value: object) -> str:
+    """A value as TOML writes it; a table within one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml_value(of)}" for key, of in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return json.dumps(value)
+
+
 class FrameFilter(FaultInjector):
     """Fault of the frames of some sources: none, lost, or held for some time."""
 
@@ -178,14 +187,12 @@ class Site:
             "output": {"directory": str(self.output), "fsync": "never"},
             "http": {"port": self.http},
         }
+        extra = {"EXTRA": f"tcp://127.0.0.1:{self.extra_port}", "UDP": f"udp://127.0.0.1:{self.extra_port}"}
         for section, keys in settings.items():
-            given = {
-                key: str(value).replace("EXTRA", f"tcp://127.0.0.1:{self.extra_port}") if value == "EXTRA" else value
-                for key, value in keys.items()
-            }
+            given = {key: extra.get(value, value) if isinstance(value, str) else value for key, value in keys.items()}
             sections[section] = {**sections.get(section, {}), **given}
         lines = [
-            f"[{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in keys.items())
+            f"[{name}]\n" + "".join(f"{k} = {toml_value(v)}\n" for k, v in keys.items())
             for name, keys in sections.items()
         ]
         self.config.write_text("\n".join(lines))
