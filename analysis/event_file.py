@@ -78,7 +78,8 @@ class Event:
         if odin is None and (window := self.window) is not None:
             times = f"{window.start_ns} to {window.end_ns} ns"
             return f"<run {window.run}, slice {window.slice}, window {window.number}: {times}, {len(window.hits)} hits>"
-        name = "event without ODIN" if odin is None else f"run {odin.run}, event {odin.event_id}"
+        in_file = f"event {self.index} of {self.file.path.name}"
+        name = in_file if odin is None else f"run {odin.run}, event {odin.event_id}"
         return f"<{name}: {len(self.raw_banks)} banks>"
 
     @cached_property

@@ -1,7 +1,7 @@
 """Rates of lines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from hltnode.processing.framework.backends.host_processors import usable_process
 from hltnode.processing.framework.event_files import read_all_tables
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
-from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
+from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.studies.row_choice import Order, RowChoice, chosen_lines, rates_of_line
 from hltnode.processing.selection.studies.tables import rates_text
 from hltnode.processing.selection.trigger_chain import installed_chain
@@ -56,7 +56,7 @@ def rates(
     *,
     sequence: str | None = None,
     trigger: PathLike[str] | str | None = None,
-    crossing_rate: float = CROSSING_RATE,
+    crossing_rate: float | None = None,
     geometry: PathLike[str] | str | None = None,
     chain: str = "lhcb",
     backend: str = "auto",
@@ -66,14 +66,18 @@ def rates(
 ) -> Rates:
     """Rates of the lines of a trigger configuration on minimum bias, each event for one bunch crossing.
 
-    crossing_rate: rate of bunch crossings in Hz; other arguments as for `process`.
+    For other chains than lhcb, an event stands for one of theirs, such as a sub-slice of time.
+
+    crossing_rate: rate of bunch crossings, or of other events, in Hz; that of the chain if None (lhcb: 30e6). Other
+    arguments as for `process`.
 
     Raises ValueError for unknown names and invalid files of the setup, EventFileError for event files, BackendError.
     """
-    if not crossing_rate > 0:
+    if crossing_rate is not None and not crossing_rate > 0:
         raise ValueError(f"crossing_rate {crossing_rate}: expected a rate above 0")
     paths = paths_of(files)
     known = installed_chain(chain)
+    rate = known.event_rate if crossing_rate is None else replace(known.event_rate, hz=crossing_rate)
     configuration = known.load_trigger(None if trigger is None else Path(trigger), sequence)
     constants = known.with_sequence(configuration.sequence).load_geometry(None if geometry is None else Path(geometry))
     deciding = DecidingPass(
@@ -93,7 +97,7 @@ def rates(
         "sequence": configuration.sequence or known.default_sequence,
         "tck": f"0x{deciding.engine.tck:08X}",
     }
-    result = about | counts.result(crossing_rate)
+    result = about | counts.result(rate)
     return Rates(
         about["sequence"],
         about["tck"],

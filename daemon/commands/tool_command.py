@@ -60,7 +60,8 @@ class ToolCommand:
         parameters = [*common, *own]
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
-        run.__doc__ = inspect.cleandoc(self.function.__doc__ or "") + _about(chain, own)
+        doc = inspect.cleandoc(self.function.__doc__ or "")
+        run.__doc__ = (doc if chain == self.default_chain else _example_of(chain, doc)) + _about(chain, own)
         return run
 
 
@@ -122,6 +123,16 @@ def _check_distinct(chain: str, common: Sequence[inspect.Parameter], own: Sequen
                 raise ValueError(
                     f"chain {chain!r}: its tool declares {word}, which is already an option of the command"
                 )
+
+
+def _example_of(chain: str, doc: str) -> str:
+    """The text of a command with its first example alone, for a chain: others have options of the default chain."""
+    paragraphs = doc.split("\n\n")
+    word, found, example = paragraphs[-1].partition(": ")
+    if not found or not word.startswith("Example"):
+        return doc
+    # Options behind the name of the first file may be those of the default chain as well.
+    return "\n\n".join([*paragraphs[:-1], f"Example: {example.partition(';')[0]} --chain {chain}"])
 
 
 def _about(chain: str, own: Sequence[inspect.Parameter]) -> str:

@@ -43,10 +43,14 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
 from hltnode.protocol.alice.tpc_banks import TPC_SUBDETECTOR
 
+COLLISION_RATE = 500e3
+"""Usual rate of pp collisions in ALICE, in Hz; of Pb-Pb collisions 50 kHz (ALICE Collaboration, "ALICE upgrades during
+the LHC Long Shutdown 2", JINST 19 (2024) P05062, section 1)."""
 LARGEST_EVENT = 48 << 20
 """Bytes of an event of six million clusters."""
 
@@ -101,6 +105,7 @@ CHAIN = TriggerChain.offering(
     histograms=TPC_HISTOGRAMS,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
+    event_rate=EventRate(COLLISION_RATE, "collision"),
     largest_event=_largest_event,
     display="hltnode.processing.alice.offline.display.picture",
 )

@@ -19,6 +19,7 @@ from hltnode.processing.km3net.lines.menu import KM3NET_MENU
 from hltnode.processing.km3net.readout import TELESCOPE_READOUT
 from hltnode.processing.km3net.triggers.find_candidates import find_candidates
 from hltnode.processing.km3net.triggers.lists import CANDIDATES, WINDOWS
+from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
 from hltnode.protocol.km3net.hit_banks import HIT, KM3NET_SUBDETECTOR, TIME_OFFSET
@@ -59,4 +60,5 @@ CHAIN = TriggerChain.offering(
     histograms=KM3NET_HISTOGRAMS,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
+    event_rate=EventRate(1e9 / SUB_SLICE_NS, "sub-slice"),
 )

@@ -105,6 +105,7 @@ from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
+from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
 from hltnode.protocol.lhcb.subdetectors import SubDetector
@@ -249,6 +250,9 @@ def geometry_constants(velo: VeloGeometry) -> Constants:
     return {velo_geometry.name: np.frombuffer(velo.to_bytes(), dtype=np.uint8)}
 
 
+CROSSING_RATE = 30e6
+"""Highest rate of crossings of two filled bunches at LHCb, in Hz."""
+
 CHAIN = TriggerChain.offering(
     SEQUENCES,
     "forward_then_matching",
@@ -290,5 +294,6 @@ CHAIN = TriggerChain.offering(
     reported=REPORTED,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
+    event_rate=EventRate(CROSSING_RATE, "bunch crossing"),
     display="hltnode.processing.lhcb.offline.display.picture",
 )

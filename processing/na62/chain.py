@@ -17,6 +17,7 @@ from hltnode.processing.na62.rich.lists import RINGS
 from hltnode.processing.na62.rich.pmt_positions import position_bytes
 from hltnode.processing.na62.rich.read_hits import read_hits
 from hltnode.processing.na62.rich.search_rings import search_rings
+from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
 from hltnode.protocol.na62.rich_banks import RICH_SUBDETECTOR
@@ -34,6 +35,10 @@ def _sequence(rings: Algorithm) -> Sequence:
 SEQUENCES = {"several_rings": _sequence(search_rings), "single_ring": _sequence(fit_ring)}
 """several_rings: any number of rings, without a seed. single_ring: one circle through all hits, much faster."""
 
+L0_RATE = 1e6
+"""Highest rate of L0 triggers, in Hz (NA62 Collaboration, "The beam and detector of the NA62 experiment at CERN", JINST
+12 (2017) P05025, section 12)."""
+
 CHAIN = TriggerChain.offering(
     SEQUENCES,
     "several_rings",
@@ -48,5 +53,6 @@ CHAIN = TriggerChain.offering(
     histograms=RICH_HISTOGRAMS,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
+    event_rate=EventRate(L0_RATE, "L0 trigger"),
     display="hltnode.processing.na62.offline.display.picture",
 )

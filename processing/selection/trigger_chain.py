@@ -34,6 +34,7 @@ from hltnode.processing.selection.configuration.conditions import (
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.configuration.trigger_config import Menu, NamedMenu, TriggerConfig
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
+from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.expressions.expression import Expression
 from hltnode.processing.selection.lines.decisions import accepted, line_table, lines, unknown_selections
@@ -96,6 +97,7 @@ class TriggerChain(Chain):
     constants of the sequence.
     former_names: names of this chain in TCK documents of earlier versions.
     skip_points: where prefilters of lines can end the reconstruction of an event (prefilter_events.py).
+    event_rate: rate of the events of its input, for rates of lines; 1 kHz if it is not known.
 
     Raises DeclarationError as Chain does, for `report_words` without room for their header, and for a list with the
     name of an input.
@@ -117,6 +119,7 @@ class TriggerChain(Chain):
     largest_event: Bound = lambda _: 0
     former_names: tuple[str, ...] = ()
     skip_points: SkipPoints = ()
+    event_rate: EventRate = EventRate()  # noqa: RUF009 - it is frozen
 
     def __post_init__(self) -> None:
         super(TriggerChain, self).__post_init__()

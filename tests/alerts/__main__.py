@@ -1,7 +1,7 @@
 """Provoke every alert: python -m tests.alerts [NAME ...] [--divisor 20] [--at-once 6]; NAME is a part of its name.
 
 Prometheus and Alertmanager are fetched from Debian (tools/fetch_prometheus.sh). All durations of rules and routes are
-divided by one number; times inside a node are not scaled.
+divided by one number; times inside a node, and the time for its answers to scrapes, are not scaled.
 """
 
 import argparse

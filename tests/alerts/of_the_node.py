@@ -6,7 +6,7 @@ import signal
 import socket
 
 from hltnode.protocol.transport.feeder_messages import Revoked
-from tests.alerts.scenarios import NODE_IS_DOWN, Steps, again_and_again, scenario
+from tests.alerts.scenarios import ANSWERS_ARE_NOT_SCALED, NODE_IS_DOWN, Steps, again_and_again, scenario
 from tests.alerts.site import Site
 from tests.attacks.raw_peer import RawPeer, subscribe
 from tests.daemon.fakes import RUN
@@ -19,7 +19,7 @@ async def running(site: Site) -> None:
     await site.processed(50)
 
 
-@scenario("HltnodeNodeDown", "SIGSTOP of the node")
+@scenario("HltnodeNodeDown", "SIGSTOP of the node", detection=ANSWERS_ARE_NOT_SCALED)
 async def stopped(site: Site) -> Steps:
     await running(site)
     yield
@@ -28,7 +28,7 @@ async def stopped(site: Site) -> Steps:
     site.signal(signal.SIGCONT)
 
 
-@scenario("HltnodeNodeDown", "SIGKILL of the node")
+@scenario("HltnodeNodeDown", "SIGKILL of the node", detection=ANSWERS_ARE_NOT_SCALED)
 async def killed(site: Site) -> Steps:
     await running(site)
     yield

@@ -1,6 +1,7 @@
 """hltnode process: runs the pipeline of the node on files, without sockets."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,6 +116,7 @@ def process(
     from hltnode.daemon.commands.events.event_processor import Setup
     from hltnode.daemon.commands.events.sample_processing import process_files
     from hltnode.processing.framework.event_files import DamageLog
+    from hltnode.processing.selection.studies.fields import usual_names
     from hltnode.processing.selection.studies.tables import rates_text
 
     with user_errors():
@@ -147,6 +149,8 @@ def process(
             fields=tuple(name for text in fields for name in text.split(",")) if fields else None,
             lists=tuple(name for text in lists or () for name in text.split(",")),
         )
+        if fields is None and rows != EVENT_ROWS:
+            setup = replace(setup, fields=usual_names(*setup.load(), rows))
         choice = row_choice(lines, nonzero, order)
         if choice.patterns:
             choice.check(setup.load()[1].line_names)

@@ -92,7 +92,7 @@ def process_files(
         "threads": result.threads,
         "workers": len(result.workers),
         "objects": result.objects,
-        "rates": result.rates.result() if result.rates.events else None,
+        "rates": result.rates.result(chain.event_rate) if result.rates.events else None,
         "per_event": result.per_event,
         "tuple": None if to_tuple is None else _tuple_result(result),
         "damage": asdict(damage),

@@ -1,6 +1,6 @@
 """hltnode rates: rates of the lines of a trigger configuration."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -40,7 +40,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import DamageLog, read_all_tables
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
-from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
+from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.studies.row_choice import (
     Order,
     chosen_lines,
@@ -64,9 +64,14 @@ def rates(
     order: OrderOption = Order.RATE,
     compare: CompareOption = None,
     crossing_rate: Annotated[
-        float,
-        typer.Option("--crossing-rate", metavar="HZ", help="Rate of bunch crossings represented by INPUT."),
-    ] = CROSSING_RATE,
+        float | None,
+        typer.Option(
+            "--crossing-rate",
+            metavar="HZ",
+            help="Rate of bunch crossings, or of other events of the chain, represented by INPUT; by default that of "
+            "the chain, 30e6 for lhcb.",
+        ),
+    ] = None,
     geometry: GeometryOption = None,
     conditions: ConditionsOption = None,
     backend: BackendOption = "auto",
@@ -81,16 +86,18 @@ def rates(
 ) -> None:
     """Compute rates of lines on minimum bias: inclusive, exclusive, total, overlaps, and kept bytes.
 
-    Every event of INPUT counts as one bunch crossing, also an event without collision.
+    Every event of INPUT counts as one bunch crossing, also an event without collision; for other chains as one event of
+    theirs, such as a sub-slice of time.
 
     Examples: hltnode rates --cached minbias-enriched;
     hltnode rates minbias.mdf --scan Hlt1TrackMVA.alpha=0:500:11 --report rates.html
     """
     with user_errors():
         check_files(files or (), json, report, trigger, compare)
-        if not crossing_rate > 0:
+        if crossing_rate is not None and not crossing_rate > 0:
             raise ValueError(f"--crossing-rate {crossing_rate}: expected a rate above 0")
         known = installed_chain(chain)
+        rate = known.event_rate if crossing_rate is None else replace(known.event_rate, hz=crossing_rate)
         results: Results = []
         studied = configurations(known, trigger, compare, sequence)
         choice = row_choice(lines, nonzero, order)
@@ -117,7 +124,7 @@ def rates(
                     progress(len(decided.events))
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding)
-            results.append((name, head | counts.result(crossing_rate) | {"damage": asdict(damage)}))
+            results.append((name, head | counts.result(rate) | {"damage": asdict(damage)}))
         shown = chosen_lines(choice, results, rates_of_line)
         text = with_note(rates_text(shown), left_out_text(results, shown))
         write_results(results, json, report, lambda: _page(shown, text))

@@ -9,6 +9,7 @@ from hltnode.processing.offline.pages.tables import Cell, Row, Table, value_with
 from hltnode.processing.offline.pages.template_folder import TEMPLATES
 from hltnode.processing.offline.plots import lines
 from hltnode.processing.offline.plots.figures import Result, axis_title
+from hltnode.processing.selection.event_rate import frequency
 from hltnode.processing.selection.studies.tables import needed_text, sequence_text
 
 _ERRORS = "Errors: Wilson score intervals of 68.3 %. Scalers are included"
@@ -48,7 +49,7 @@ def rates_page(results: Sequence[Result], text: str) -> str:
     ]
     numbers = [
         (f"{first['events']:,}", "events"),
-        (f"{first['crossing_rate_hz'] / 1e6:g} MHz", "rate of bunch crossings"),
+        (frequency(first["crossing_rate_hz"]), f"rate of {first['event']}s"),
         *((f"{of['total']['rate_hz'] / _KHZ:.1f} kHz", f"all lines, {name}") for name, of in results),
         *((f"{of['total']['bytes_per_second'] / _MEGABYTE:.0f} MB/s", f"kept, {name}") for name, of in results),
     ]

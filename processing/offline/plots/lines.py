@@ -32,7 +32,8 @@ def rate_figure(results: Sequence[Result]) -> Figure:
         "alone": lambda of: in_khz(of, "exclusive_"),
     }
     figure, axis = _by_line(results, kinds, "total", "all lines")
-    axis.set_xscale("log")
+    has_rate = any(of["total"]["rate_hz"] > 0 for _, of in results)
+    axis.set_xscale("log" if has_rate else "linear")
     axis.set_xlabel(axis_title("rate", "kHz"))
     return figure
 

@@ -201,6 +201,18 @@ class FieldReader:
         return (*read, *(place.offsets for place in placements if place is not None and place.offsets is not None))
 
 
+def usual_names(chain: TriggerChain, trigger: TriggerConfig, rows: str) -> tuple[str, ...] | None:
+    """The usual fields of the candidates of an input and of events; all fields of an input that has no usual ones.
+
+    None for a name that is no input with candidates and no output list.
+    """
+    if rows not in {field.input for field in described_fields(chain) if not field.of_event}:
+        return None
+    usual = FieldReader(chain, trigger, None).fields
+    of_rows = tuple(field.name for field in usual if field.input == rows) or (f"{rows}.*",)
+    return (*of_rows, *(field.name for field in usual if field.of_event))
+
+
 def described_fields(chain: TriggerChain) -> Iterator[Field]:
     """The public fields of all inputs of a chain, without those of related candidates, and of its output lists."""
     for name, of in chain.inputs.items():

@@ -1,7 +1,7 @@
-"""Rates of lines on a sample of bunch crossings: single, exclusive and common rates, and the kept bytes.
+"""Rates of lines on a sample of events: single, exclusive and common rates, and the kept bytes.
 
-An event of the sample stands for one crossing of the given rate, or for as many as its weight says. If the sample
-excludes crossings without collision, the rate must exclude them too. Errors are intervals of 68.3 %
+An event of the sample stands for one event of the given rate, such as a bunch crossing, or for as many as its weight
+says. If the sample excludes crossings without collision, the rate must exclude them too. Errors are intervals of 68.3 %
 (framework.statistics.fraction).
 """
 
@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.readout import Readout
 from hltnode.processing.framework.statistics import WeightSums, fraction
 from hltnode.processing.selection.evaluation.lines import Bools
+from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.studies.sample_truth import SampleKinds
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.protocol.event_table import EventTable, type_table
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE
-
-CROSSING_RATE = 30e6
-"""Highest rate of crossings of two filled bunches at an LHC experiment, in Hz."""
 
 _ALIGNMENT = 4
 
@@ -166,14 +164,16 @@ class RateCounts:
         self.bytes += other.bytes
         self.passed.add_sums(other.passed)
 
-    def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
+    def result(self, rate: EventRate) -> dict[str, Any]:
         """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
 
+        rate: of the events for which those of the sample stand; "crossing_rate_hz" and "event" of the result.
         "error_hz" is half of the interval from "low_hz" to "high_hz"; the rate is not in its middle.
         "events_for_10_percent" is the least number where no event passed.
         """
         if not self.events:
             raise ValueError("rates need at least one event")
+        crossing_rate = rate.hz
         per_weight = crossing_rate / self.sums.weights
         lines = {}
         for i, name in enumerate(self.names):
@@ -186,6 +186,7 @@ class RateCounts:
         return {
             "events": self.events,
             "crossing_rate_hz": crossing_rate,
+            "event": rate.event,
             "sample": self.kinds.result(self.sums) | {"largest_event_hz": self.sums.largest * per_weight},
             "lines": lines,
             **self._of_prefilters(crossing_rate),

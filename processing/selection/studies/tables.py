@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hltnode.processing.selection.event_rate import frequency
+
 Result = tuple[str, dict[str, Any]]
 """Name of a trigger configuration, and its result of `hltnode rates`."""
 
@@ -69,7 +71,7 @@ def _lines(results: Sequence[Result], alone: bool) -> str:
     names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
     rows = [
         *(f"warning: {text}" for text in [first["sample"]["warning"]] if text),
-        f"{events_text(first)}, each for one bunch crossing of {first['crossing_rate_hz'] / 1e6:g} MHz; errors: "
+        f"{events_text(first)}, each for one {first['event']} of {frequency(first['crossing_rate_hz'])}; errors: "
         "68.3 % intervals",
         *_about_weights(first),
         "for 10 %: events of such a sample for which the error of the rate is 10 %",

@@ -94,6 +94,10 @@ def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:
     assert "--velo-banks" not in of_tiny[1]
     assert "--velo-banks" in of_default[1]
     assert "--most-hits" not in of_default[1]
+    # The second example has an option of the default chain.
+    examples = [" ".join(text.partition("Example")[2].split()) for text in (of_tiny[1], of_default[1])]
+    assert examples[0].startswith(": hltnode simulate -n 2000 --seed 1 -o minbias.mdf --chain tiny Options added")
+    assert "--enrich --cached" in examples[1]
     code, output = run("simulate", "-n", "1", "-o", with_tools / "x.mdf", "--most-hits", "3")
     assert (code, "No such option: --most-hits" in output) == (2, True)
 

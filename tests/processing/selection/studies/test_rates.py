@@ -11,6 +11,7 @@ from hltnode.processing.framework.readout import SampleTruth
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.readout import LhcbReadout
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.event_rate import EventRate, frequency
 from hltnode.processing.selection.studies.rates import RateCounts, sizes_of
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.studies.tables import needed_text, rates_text
@@ -22,6 +23,7 @@ from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 N_EVENTS = 400
+CROSSINGS = EventRate(30e6, "bunch crossing")
 TRIGGER = TriggerConfig.default(HLT1_MENU)
 NAMES = TRIGGER.line_names
 SCAN = Scan.read(f"{NAMES[1]}.prescale=0:1:3", TRIGGER)
@@ -46,7 +48,7 @@ def counted() -> tuple[RateCounts, list[set[int]], list[int], np.ndarray]:
 
 def test_rates_are_the_crossing_rate_times_the_fraction_of_all_events() -> None:
     counts, lines, sizes, _ = counted()
-    result = counts.result(1e6)
+    result = counts.result(EventRate(1e6))
     per_event = 1e6 / N_EVENTS
     assert result["events"] == N_EVENTS
     for i, name in enumerate(NAMES):
@@ -73,12 +75,12 @@ def test_counts_of_two_parts_of_a_sample_add_up_to_those_of_the_whole() -> None:
     first.add(events[:10], fired[:10])
     second.add(events[10:], fired[10:])
     first.add_counts(second)
-    assert first.result() == whole.result()
+    assert first.result(CROSSINGS) == whole.result(CROSSINGS)
 
 
 def test_each_value_of_a_scan_stands_in_the_place_of_the_line() -> None:
     counts, lines, _, varied = counted()
-    (scan,) = counts.result(N_EVENTS)["scans"]
+    (scan,) = counts.result(EventRate(N_EVENTS))["scans"]
     for i, point in enumerate(scan["points"]):
         others = [one - {1} for one in lines]
         own = varied[:, i].tolist()
@@ -91,12 +93,12 @@ def test_each_value_of_a_scan_stands_in_the_place_of_the_line() -> None:
 def test_a_line_without_an_event_has_an_error_and_an_upper_end_above_zero() -> None:
     counts = RateCounts(["A", "B"])
     counts.add(EventTable.of_events([[]] * 100), np.zeros((100, 2), bool))
-    of = counts.result(100.0)["lines"]["A"]
+    of = counts.result(EventRate(100.0))["lines"]["A"]
     assert (of["rate_hz"], of["low_hz"]) == (0.0, 0.0)
     # (1 / n) / (1 + 1 / n): half an event in each direction of the Wilson interval.
     assert of["high_hz"] == pytest.approx(100 / 101)
     assert of["error_hz"] == pytest.approx(50 / 101)
-    assert counts.result()["total"]["bytes_per_event"] is None
+    assert counts.result(CROSSINGS)["total"]["bytes_per_event"] is None
 
 
 class Weighted(LhcbReadout):
@@ -120,7 +122,7 @@ def test_weights_of_simulated_events_enter_rates_errors_overlaps_and_bytes() -> 
     rng = np.random.default_rng(13)
     sizes, fired = rng.integers(1, 20, 600), rng.random((600, 2)) < 0.05
     weights = sizes / 10
-    result = counts_of(sizes.tolist(), fired).result(1000.0)
+    result = counts_of(sizes.tolist(), fired).result(EventRate(1000.0))
     own, total = weights[fired[:, 0]], weights.sum()
     of = result["lines"]["A"]
     assert of["events"] == fired[:, 0].sum()
@@ -145,7 +147,7 @@ def test_parts_of_a_weighted_sample_add_up() -> None:
     sizes, fired = rng.integers(1, 60, 80).tolist(), rng.random((80, 2)) < 0.3
     whole, first, second = (counts_of(sizes[part], fired[part]) for part in (slice(80), slice(30), slice(30, 80)))
     first.add_counts(second)
-    summed, at_once = first.result(), whole.result()
+    summed, at_once = first.result(CROSSINGS), whole.result(CROSSINGS)
     assert summed["sample"]["kinds"] == at_once["sample"]["kinds"]
     assert summed["sample"]["effective_events"] == pytest.approx(at_once["sample"]["effective_events"])
     assert summed["lines"]["A"] == pytest.approx(at_once["lines"]["A"])
@@ -153,20 +155,24 @@ def test_parts_of_a_weighted_sample_add_up() -> None:
 
 def test_a_sample_that_is_not_minimum_bias_is_named() -> None:
     nothing = np.zeros((4, 2), bool)
-    warnings = [counts_of(sizes, nothing).result()["sample"]["warning"] for sizes in ([5] * 4, [0] * 4, [0, 5, 5, 0])]
+    warnings = [
+        counts_of(sizes, nothing).result(CROSSINGS)["sample"]["warning"] for sizes in ([5] * 4, [0] * 4, [0, 5, 5, 0])
+    ]
     assert warnings == [None] * 3
-    signal = counts_of([60] * 4, nothing).result()
+    signal = counts_of([60] * 4, nothing).result(CROSSINGS)
     assert signal["sample"]["kinds"] == {"z": 4}
     assert signal["sample"]["warning"].startswith("the sample is z, not minimum bias")
     assert "warning: the sample is z" in rates_text([("x", {"sequence": "velo", "tck": "0x1"} | signal)])
-    assert "1 of 4 events are z" in counts_of([5, 5, 60, 0], nothing).result()["sample"]["warning"]
-    assert "weight of 1 events cannot be read" in counts_of([5, 99, 5, 0], nothing).result()["sample"]["warning"]
+    assert "1 of 4 events are z" in counts_of([5, 5, 60, 0], nothing).result(CROSSINGS)["sample"]["warning"]
+    assert (
+        "weight of 1 events cannot be read" in counts_of([5, 99, 5, 0], nothing).result(CROSSINGS)["sample"]["warning"]
+    )
 
 
 def test_the_number_of_events_for_a_tenth_is_stated_and_is_a_lower_limit_without_an_event() -> None:
     fired = np.zeros((1000, 2), bool)
     fired[:5, 0] = True
-    result = counts_of([0] * 1000, fired).result()
+    result = counts_of([0] * 1000, fired).result(CROSSINGS)
     assert result["lines"]["A"]["events_for_10_percent"] == pytest.approx(20_000, rel=0.01)
     assert result["lines"]["B"]["events_for_10_percent"] == pytest.approx(100_000, rel=0.01)
     text = rates_text([("x", {"sequence": "velo", "tck": "0x1"} | result)])
@@ -185,7 +191,7 @@ def test_needed_events_are_shown_with_two_digits(events: int, text: str) -> None
 
 def test_no_event_is_no_rate() -> None:
     with pytest.raises(ValueError, match="at least one event"):
-        RateCounts(["A"]).result()
+        RateCounts(["A"]).result(CROSSINGS)
 
 
 def test_the_size_of_an_event_leaves_truth_and_reports_out_and_counts_headers_and_padding() -> None:
@@ -197,9 +203,18 @@ def test_the_size_of_an_event_leaves_truth_and_reports_out_and_counts_headers_an
 def test_two_configurations_stand_beside_each_other_in_one_table() -> None:
     counts, *_ = counted()
     head = {"sequence": "velo", "tck": "0x00000001"}
-    text = rates_text([("one", head | counts.result()), ("other", head | counts.result())])
+    text = rates_text([("one", head | counts.result(CROSSINGS)), ("other", head | counts.result(CROSSINGS))])
     rows = [row for row in text.splitlines() if row.startswith("total")]
     assert len(rows) == 1
     assert rows[0].count("+") == 2
     assert f"one: {NAMES[1]}.prescale" in text
     assert f"other: {NAMES[1]}.prescale" in text
+
+
+def test_the_table_says_what_one_event_is_and_how_often_it_comes() -> None:
+    counts, *_ = counted()
+    of_slices = counts.result(EventRate(1e9 / 24_000, "sub-slice"))
+    assert (of_slices["crossing_rate_hz"], of_slices["event"]) == (1e9 / 24_000, "sub-slice")
+    text = rates_text([("one", {"sequence": "velo", "tck": "0x00000001"} | of_slices)])
+    assert "400 events, each for one sub-slice of 41.6667 kHz; errors" in text
+    assert [frequency(hz) for hz in (30e6, 1e6, 999.0, 1e3, 0.5)] == ["30 MHz", "1 MHz", "999 Hz", "1 kHz", "0.5 Hz"]
