@@ -44,7 +44,7 @@ BUDGET_PARTS = 256
 # A message has an identity, a request and a MEP.
 PARTS = 3
 # Unread refusals queued for one client, beside the answers to as many requests as it may have waiting: a client sends
-# this number at once (`MOST_AT_ONCE` of the clients). One that does not fit is lost, and the client waits in vain.
+# this number at once (`MOST_AT_ONCE` of the clients). One that does not fit is lost, and its client gets no answer.
 REFUSALS_AT_ONCE = 64
 # Refused messages that are answered, at once and a second: of all clients, and of one address. A correct client sends
 # none. Few, so that a flood from many addresses has 64 dropped ones of each, which has it refused.
