@@ -29,6 +29,8 @@ from hltnode.protocol.transport.mep_ranges import as_ranges
 
 # A full disk seldom gets room within a second; more frequent retries would only count more write errors.
 RETRY_SECONDS = 1.0
+# Without batches nothing else notices that the journal, the lock or the directory was replaced. Three calls of stat.
+CHECK_SECONDS = 5.0
 
 log = get_logger("output_stage")
 
@@ -85,7 +87,7 @@ class OutputStage:
 
     def _run(self) -> None:
         try:
-            while (item := self._queue.get()) is not None:
+            while (item := self._next()) is not None:
                 self._take(item)
             self._retry(self._store.close)
             left = self._store.abandon()
@@ -94,6 +96,14 @@ class OutputStage:
         except BaseException as error:
             self._crashed(error)
             raise
+
+    def _next(self) -> GatheredBatch | Request | None:
+        """The next item; the files of the node are checked while there is none."""
+        while True:
+            try:
+                return self._queue.get(timeout=CHECK_SECONDS)
+            except queue.Empty:
+                self._store.check_files()
 
     def _take(self, item: GatheredBatch | Request) -> None:
         match item:

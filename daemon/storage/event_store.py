@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,11 @@ class EventStore:
     def own(self, replaced: Callable[[], Path | None]) -> None:
         """Acknowledge only while a further file, such as the lock, is in its place."""
         self._own.append(replaced)
+
+    def check_files(self) -> None:
+        """Update `problem` by the places of the journal, the lock and the directory, while nothing is written."""
+        with suppress(OutputError), self._refusals():
+            self._require_own_files()
 
     def _require_own_files(self) -> None:
         """Raise OutputError if the journal or the lock was removed or replaced under the running node."""

@@ -15,6 +15,7 @@ import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import DeadTimeReason
 from hltnode.daemon.machine.filesystem_identity import filesystem_identity
+from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.transport.run_control_messages import RunState
@@ -35,6 +36,25 @@ def healthz(port: int) -> tuple[int, dict[str, str]]:
 
 async def healthz_of(node: Node) -> tuple[int, dict[str, str]]:
     return await asyncio.to_thread(healthz, node.http_port)
+
+
+async def test_a_node_without_data_is_not_ready_while_its_journal_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.output.output_stage.CHECK_SECONDS", 0.01)
+    config = make_config(tmp_path)
+    async with running_node(config) as (node, _):
+        [journal] = config.output.directory.glob("*.journal")
+
+        def problem() -> str | None:
+            return node.health.problems(node.clock.now_ns).get(Condition.DISK)
+
+        assert problem() is None
+        journal.rename(tmp_path / "away")
+        await eventually(lambda: problem() is not None)
+        assert (problem() or "").startswith(f"{journal}: it was removed or replaced")
+        (tmp_path / "away").rename(journal)
+        await eventually(lambda: problem() is None)
 
 
 async def test_a_node_without_its_consumer_is_unhealthy_and_continues(tmp_path: Path) -> None:

@@ -154,8 +154,13 @@ async def test_meps_with_gaps_leave_no_range_behind_for_each(context: zmq.asynci
         await eventually(lambda: feeder.window.unacknowledged == 0)
         # The next hello confirms what is acknowledged below the floor of late MEPs.
         await eventually(lambda: feeder.window.confirmed == feeder.window.next_mep - MAX_LATE_MEPS)
-        await tap.send(meps[-1])
+        # The highest MEP that is too late, and the lowest that is not: the tap has sent neither before.
+        for mep in synthetic_meps(2, first=feeder.window.confirmed - 1):
+            await tap.send(mep)
         await eventually(lambda: node.counters.meps_acknowledged == len(meps))
+        assert node.counters.shadow.lost[ShadowLoss.LATE] == 1
+        await tap.send(meps[-1])
+        await eventually(lambda: node.counters.meps_acknowledged == len(meps) + 1)
         await eventually(lambda: feeder.window.unacknowledged == 0)
         # One range up to the floor, and the MEPs above it.
         above = [mep.mep for mep in meps if mep.mep >= feeder.window.next_mep - MAX_LATE_MEPS - 500]

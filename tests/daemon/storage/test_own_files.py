@@ -46,6 +46,23 @@ def test_without_its_journal_or_its_lock_the_node_acknowledges_nothing_and_says_
     lock.release()
 
 
+@pytest.mark.parametrize("file", [JOURNAL, LOCK_NAME])
+def test_a_check_without_a_write_names_the_file_and_ends_when_it_is_back(tmp_path: Path, file: str) -> None:
+    lock = DirectoryLock(tmp_path)
+    session = Session(tmp_path, "a")
+    session.store.own(lock.replaced)
+    session.store.check_files()
+    assert session.store.problem is None
+    (tmp_path / file).rename(tmp_path / "away")
+    session.store.check_files()
+    assert (session.store.problem or "").startswith(f"{tmp_path / file}: it was removed or replaced")
+    (tmp_path / "away").rename(tmp_path / file)
+    session.store.check_files()
+    assert session.store.problem is None
+    session.kill()
+    lock.release()
+
+
 def test_a_directory_that_is_moved_while_the_node_runs_keeps_its_lock_and_journal(tmp_path: Path) -> None:
     here, away = tmp_path / "here", tmp_path / "away"
     lock = DirectoryLock(here)
