@@ -38,8 +38,9 @@ def boosted(vectors: Array, momentum: Array, energy: Array) -> Array:
 def phase_space(rng: np.random.Generator, n: int, mass: float, draw: Callable[[int], Array], least: Array) -> Array:
     """Four-vectors f64[n, k, 4] of n decays at rest into k >= 3 products, in MeV.
 
-    draw: masses of the products in a number of trials, f64[trials, k], none smaller than `least`, f64[k]. Trials are
-    kept by the density of phase space, so a distribution of masses is weighted with the room that it leaves.
+    draw: masses of the products in a number of trials, f64[trials, k], none smaller than `least`, f64[k]; that of the
+    first one is not 0. Trials are kept by the density of phase space, so a distribution of masses is weighted with the
+    room that it leaves.
     """
     bound = float(_weights(mass, least[None], _largest(mass, least[None]))[0])
     kept_masses = [np.empty((0, len(least)))]
