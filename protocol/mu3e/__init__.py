@@ -1,1 +1,1 @@
-"""What the pixel detector of a mu -> eee experiment puts on the wire: hits by sensor, and the truth of the simulation."""
+"""What the pixels of a mu -> eee experiment put on the wire: hits by sensor, and the truth of the simulation."""

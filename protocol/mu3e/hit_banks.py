@@ -56,10 +56,10 @@ TRUE_PARTICLE = np.dtype(
         ("momentum", "<f4", 3),
     ]
 )
-"""A simulated electron or positron, in the bank of the sub-slice in which its muon decays: its id, unique in a run of
-6.7 s; the id of its decay; charge; bits of the central layers with a hit before it turns back; number of its hits
-behind that; all its hits; time in ns since the start of the sub-slice; where it starts, in mm; its momentum there, in
-MeV/c."""
+"""A simulated electron or positron, in the bank of the sub-slice in which its muon decays: its id; the id
+of its decay, which is that of its first particle; charge; bits of the central layers with a hit before it turns back;
+number of its hits behind that; all its hits; time in ns since the start of the sub-slice; where it starts, in mm; its
+momentum there, in MeV/c. Ids are unique in 4,194,304 sub-slices."""
 TRUE_DECAY = np.dtype(
     [
         ("id", "<u4"),
