@@ -6,6 +6,7 @@ from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
     from hltnode.processing.mu3e.offline.simulation.sample import PixelSimulation
+    from hltnode.processing.mu3e.offline.tools.validation import PixelValidation
 
 
 def _simulation() -> "PixelSimulation":
@@ -14,4 +15,10 @@ def _simulation() -> "PixelSimulation":
     return PixelSimulation()
 
 
-TOOLS = ChainTools(simulation=_simulation)
+def _validation() -> "PixelValidation":
+    from hltnode.processing.mu3e.offline.tools.validation import PixelValidation
+
+    return PixelValidation()
+
+
+TOOLS = ChainTools(simulation=_simulation, validation=_validation)
