@@ -35,9 +35,7 @@ TOO_MANY_TRIPLETS = ChainFlag(
     bit=24,
     text="More than 2,048 triplets of hits pass the geometric selection. None is used.",
 )
-TOO_MANY_TRACKS = ChainFlag(
-    name="too_many_tracks", bit=25, text="More than 512 triplets pass the fit. None is used."
-)
+TOO_MANY_TRACKS = ChainFlag(name="too_many_tracks", bit=25, text="More than 512 triplets pass the fit. None is used.")
 TOO_MANY_PAIRS = ChainFlag(
     name="too_many_pairs",
     bit=26,

@@ -53,9 +53,7 @@ tracks = Input(
             for name in ("px", "py", "pz")
         },
         "momentum": ColumnField(track, "momentum in MeV/c", member="momentum"),
-        "transverse": DerivedField(
-            lambda one: sqrt(one.px * one.px + one.py * one.py), "transverse momentum in MeV/c"
-        ),
+        "transverse": DerivedField(lambda one: sqrt(one.px * one.px + one.py * one.py), "transverse momentum in MeV/c"),
         "chi2": ColumnField(track, "chi2 of its triplets", member="chi2"),
         "time": ColumnField(track, "time in ns since the start of the sub-slice", member="time"),
         "charge": ColumnField(track, "1 or -1", member="charge"),

@@ -23,10 +23,7 @@ TRACK = Record(
     np.dtype(
         [(name, "<f4") for name in ("x", "y", "z", "px", "py", "pz", "momentum", "chi2", "time")]
         + [("charge", "<i4")]
-        + [
-            (name, "<u4")
-            for name in ("hits", "first", "last", "pixel0", "pixel1", "pixel2", "pixel3", "recurl")
-        ]
+        + [(name, "<u4") for name in ("hits", "first", "last", "pixel0", "pixel1", "pixel2", "pixel3", "recurl")]
     ),
     {
         "x": "mm, of the hit in layer 0",

@@ -6,6 +6,7 @@ from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
     from hltnode.processing.mu3e.offline.simulation.sample import PixelSimulation
+    from hltnode.processing.mu3e.offline.tools.display import PixelDisplay
     from hltnode.processing.mu3e.offline.tools.validation import PixelValidation
 
 
@@ -21,4 +22,10 @@ def _validation() -> "PixelValidation":
     return PixelValidation()
 
 
-TOOLS = ChainTools(simulation=_simulation, validation=_validation)
+def _display() -> "PixelDisplay":
+    from hltnode.processing.mu3e.offline.tools.display import PixelDisplay
+
+    return PixelDisplay()
+
+
+TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)
