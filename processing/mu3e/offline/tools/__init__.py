@@ -6,6 +6,8 @@ from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
     from hltnode.processing.mu3e.offline.simulation.sample import PixelSimulation
+    from hltnode.processing.mu3e.offline.tools.display import PixelDisplay
+    from hltnode.processing.mu3e.offline.tools.validation import PixelValidation
 
 
 def _simulation() -> "PixelSimulation":
@@ -14,4 +16,16 @@ def _simulation() -> "PixelSimulation":
     return PixelSimulation()
 
 
-TOOLS = ChainTools(simulation=_simulation)
+def _validation() -> "PixelValidation":
+    from hltnode.processing.mu3e.offline.tools.validation import PixelValidation
+
+    return PixelValidation()
+
+
+def _display() -> "PixelDisplay":
+    from hltnode.processing.mu3e.offline.tools.display import PixelDisplay
+
+    return PixelDisplay()
+
+
+TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)
