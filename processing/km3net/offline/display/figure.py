@@ -6,7 +6,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from hltnode.processing.km3net.offline.display.event_reader import HitPicture
-from hltnode.processing.km3net.offline.display.picture import OTHER, TRUTH
+from hltnode.processing.km3net.offline.display.picture import TRUTH
+from hltnode.processing.offline.pages.time_colours import OTHER
 from hltnode.processing.offline.plots.figures import STYLE
 
 _DPI = 150

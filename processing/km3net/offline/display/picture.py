@@ -4,12 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.km3net.offline.display.event_reader import HitPicture
+from hltnode.processing.offline.pages.time_colours import OTHER, time_colours, time_scale
 
-_ANCHORS = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], float)
-"""Colours of early to late times: five of the map viridis (S. van der Walt, N. Smith, 2015), which is also read in
-grey and by colour-blind readers."""
-OTHER = "#c3c9d1"
-"""Hits outside of the time of the colours, and PMTs."""
 TRUTH = "#e45756"
 _TURN, _TILT = np.radians(35.0), np.radians(20.0)
 """From where the detector is seen: around the vertical, and from above."""
@@ -23,15 +19,7 @@ _TRACK = 0.7
 
 def colours_of(picture: HitPicture) -> list[str]:
     """The colour of each hit."""
-    first, last = picture.span
-    part = (picture.times - first) / max(last - first, 1)
-    steps = np.linspace(0.0, 1.0, len(_ANCHORS))
-    mixed = np.column_stack([np.interp(part, steps, channel) for channel in _ANCHORS.T]).astype(int)
-    inside = (part >= 0.0) & (part <= 1.0)
-    return [
-        f"#{red:02x}{green:02x}{blue:02x}" if is_in else OTHER
-        for (red, green, blue), is_in in zip(mixed.tolist(), inside.tolist(), strict=True)
-    ]
+    return time_colours(picture.times, picture.span)
 
 
 def stretch_of(positions: NDArray[np.float64]) -> float:
@@ -51,22 +39,12 @@ def seen(places: NDArray[np.float64], stretch: float) -> NDArray[np.float64]:
 
 def hit_drawing(picture: HitPicture) -> str:
     """Two drawings side by side, the scale of colours, and a legend."""
-    first, last = picture.span
     legend = "".join(
         f'<li><svg viewBox="0 0 18 12" aria-hidden="true"><rect x="1" y="1" width="16" height="10" fill="{colour}"/>'
         f"</svg>{text}</li>"
         for colour, text in ((OTHER, "PMTs, and hits at other times"), (TRUTH, "true muons"), ("#eef1f5", "windows"))
     )
-    stops = "".join(
-        f'<stop offset="{i / (len(_ANCHORS) - 1):.2f}" stop-color="rgb({red:.0f},{green:.0f},{blue:.0f})"/>'
-        for i, (red, green, blue) in enumerate(_ANCHORS.tolist())
-    )
-    scale = (
-        f'<svg viewBox="0 0 {2 * _SIZE:.0f} 40" role="img" aria-label="scale of times"><defs><linearGradient id="time">'
-        f'{stops}</linearGradient></defs><rect x="{_EDGE}" y="4" width="{2 * (_SIZE - _EDGE):.0f}" height="12" '
-        f'fill="url(#time)"/><text x="{_EDGE}" y="32">{first} ns</text>'
-        f'<text x="{2 * _SIZE - _EDGE:.0f}" y="32" text-anchor="end">{last} ns</text></svg>'
-    )
+    scale = time_scale(picture.span, 2 * _SIZE, _EDGE)
     return f'<div class="views">{_in_space(picture)}{_in_time(picture)}</div>{scale}<ul class="legend">{legend}</ul>'
 
 

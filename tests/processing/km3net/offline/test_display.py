@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.processing.km3net.chain import CHAIN
-from hltnode.processing.km3net.offline.display.picture import OTHER, TRUTH, colours_of, hit_drawing
+from hltnode.processing.km3net.offline.display.picture import TRUTH, colours_of, hit_drawing
 from hltnode.processing.km3net.offline.simulation.sample import TelescopeOptions, TelescopeSample, encode_block
 from hltnode.processing.km3net.offline.tools import TOOLS
 from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.processing.offline.pages.time_colours import OTHER
 from hltnode.protocol.km3net.hit_banks import hits_bank, hits_of
 from tests.processing.km3net.telescope_events import made_hits
 

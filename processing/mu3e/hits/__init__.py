@@ -1,0 +1,1 @@
+"""Hits of a sub-slice by layer and time."""

@@ -1,0 +1,1 @@
+"""Simulation, validation and pictures; the chain imports none of them."""

@@ -1,0 +1,1 @@
+"""Tracks, vertices and windows against simulated decays."""

@@ -1,0 +1,1 @@
+"""Triplets of hits, their fit, and tracks."""

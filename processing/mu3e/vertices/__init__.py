@@ -1,0 +1,1 @@
+"""Vertices of three tracks, and windows of time."""
