@@ -6,8 +6,8 @@ from hltnode.protocol.mu3e.hit_banks import HIT, HITS_VERSION, MU3E_SUBDETECTOR,
 
 MAX_HITS = 4096
 """Hits of a sub-slice and those of its neighbours that its tracks need. 10^8 muons a second give about 600."""
-GROUPS = 5
-"""Layers 0 to 3 of the centre, and one group for both layers of the recurl stations."""
+GROUPS = 6
+"""Layers 0 to 3 of the centre, and layers 2 and 3 of the recurl stations."""
 HIT_GROUP_BIT, HIT_TIME_BIT = 45, 28
 
 mu3e_types = SharedTypes(
@@ -20,7 +20,7 @@ mu3e_types = SharedTypes(
         "mu3e_hit_bytes": HIT.itemsize,
         "mu3e_max_hits": MAX_HITS,
         "mu3e_groups": GROUPS,
-        "mu3e_recurl_group": GROUPS - 1,
+        "mu3e_recurl_groups": 2,
         "mu3e_group_bit": HIT_GROUP_BIT,
         "mu3e_time_bit": HIT_TIME_BIT,
     },

@@ -49,7 +49,7 @@ __device__ __forceinline__ uint32_t faults_of_hit(const raw_hit& hit, const mu3e
 __device__ __forceinline__ uint64_t word_of_hit(const raw_hit& hit, const mu3e_sensor* sensors, uint32_t time)
 {
     const mu3e_sensor sensor = sensors[hit.sensor];
-    const uint32_t group = sensor.station == 0u ? sensor.layer : mu3e_recurl_group;
+    const uint32_t group = sensor.layer + (sensor.station == 0u ? 0u : uint32_t{mu3e_recurl_groups});
     return uint64_t{group} << mu3e_group_bit | uint64_t{time} << mu3e_time_bit | hit.sensor << 16 | hit.column << 8 |
            hit.row;
 }

@@ -106,16 +106,19 @@ __device__ mu3e_track track_of(const Parameters& p, const event_hits& hits, uint
     const helix_segment of = segment_of(a, position_at(hits, j), fit.radius);
     const float turn = fit.terms[0].turn < 0.f ? -1.f : 1.f, sine = -turn * of.half_sine;
     const float momentum = fit.radius * p.mev_per_mm, transverse = of.radius * p.mev_per_mm;
+    // The radius is that behind the layers before the long arc; the particle had more energy before them.
+    const float layers = recurl == no_pixel ? 2.f : static_cast<float>(fit.n + 1u);
+    const float corrected = momentum + layers * p.energy_loss, per_momentum = corrected / momentum;
     const uint32_t reach = reach_of(p);
     const uint32_t t0 = time_of_hit(hits.word[i]), t1 = time_of_hit(hits.word[j]), t2 = time_of_hit(hits.word[k]);
     mu3e_track track;
     track.x = a.x;
     track.y = a.y;
     track.z = a.z;
-    track.px = transverse * (of.ux * of.half_cosine - of.uy * sine);
-    track.py = transverse * (of.uy * of.half_cosine + of.ux * sine);
-    track.pz = transverse * ((hits.z[j] - a.z) / of.arc);
-    track.momentum = momentum;
+    track.px = transverse * per_momentum * (of.ux * of.half_cosine - of.uy * sine);
+    track.py = transverse * per_momentum * (of.uy * of.half_cosine + of.ux * sine);
+    track.pz = transverse * per_momentum * ((hits.z[j] - a.z) / of.arc);
+    track.momentum = corrected;
     track.chi2 = fit.chi2;
     track.time = static_cast<float>(t0 + t1 + t2) / 3.f - static_cast<float>(reach);
     // In a field along +z, a positive particle turns clockwise.
@@ -166,18 +169,20 @@ __device__ mu3e_track extend_track(const Parameters& p, const event_hits& hits, 
     const leaving_helix helix = helix_behind(a, b, central.radius, turn);
     best = central;
     best.chi2 = central.chi2 + p.max_chi2_recurl;
-    for (uint32_t group = 2; group <= mu3e_recurl_group; ++group)
-        for_hits_at(hits, group, time, p.recurl_window, [&](uint32_t h) {
-            const lane_position<float> at = position_at(hits, h);
-            if (h == k || h == layer3 || !is_near(helix, at, p.max_recurl_xy, p.max_recurl_z)) return;
-            const triplet_terms<float> back = terms_of_triplet(a, b, at, errors);
-            if (!(back.turn * turn > 0.f)) return;
-            const track_fit with = with_triplet(central, back);
-            if (with.chi2 < best.chi2) {
-                best = with;
-                recurl = h;
-            }
-        });
+    // Layer 3 first: a hit in layer 2 has scattered once more on its way.
+    for (uint32_t layer = 3; layer >= 2u && recurl == no_pixel; --layer)
+        for (uint32_t group = layer; group <= layer + mu3e_recurl_groups; group += mu3e_recurl_groups)
+            for_hits_at(hits, group, time, p.recurl_window, [&](uint32_t h) {
+                const lane_position<float> at = position_at(hits, h);
+                if (h == k || h == layer3 || !is_near(helix, at, p.max_recurl_xy, p.max_recurl_z)) return;
+                const triplet_terms<float> back = terms_of_triplet(a, b, at, errors);
+                if (!(back.turn * turn > 0.f)) return;
+                const track_fit with = with_triplet(central, back);
+                if (with.chi2 < best.chi2) {
+                    best = with;
+                    recurl = h;
+                }
+            });
     return track_of(p, hits, triplet, recurl == no_pixel ? central : best, layer3, recurl);
 }
 

@@ -22,9 +22,11 @@ extend_tracks = Algorithm.beside(
         "max_recurl_xy": 20.0,
         "max_recurl_z": 40.0,
         "max_chi2_recurl": 30.0,
+        "energy_loss": 0.06,
     },
     allowed=TIMES_ALLOWED,
     shared=tuple(TIMES),
 )
 """mm. max_xy23, max_z23: between the hits in layers 2 and 3. max_recurl_xy, max_recurl_z: of a recurling hit from the
-helix. max_chi2_long: of a track with a hit in layer 3; max_chi2_recurl: added by a recurling hit."""
+helix. max_chi2_long: of a track with a hit in layer 3; max_chi2_recurl: added by a recurling hit. energy_loss: MeV in a layer,
+added to the momentum for each layer before the arc that decides on it."""

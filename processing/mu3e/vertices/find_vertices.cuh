@@ -79,6 +79,7 @@ __device__ bool vertex_of(const Parameters& p, const mu3e_track* tracks, const t
     const helix of[3] = {helix_of(one, p.mev_per_mm), helix_of(other, p.mev_per_mm), helix_of(electron, p.mev_per_mm)};
     const crossing_points points = cross_circles(of[2], of[0], p.max_gap);
     const vertex_errors errors{p.scattering, p.mev_per_mm, p.angle_error, p.hit_error};
+    const target_cone target{p.target_radius, p.target_slope, p.target_error};
     fitted_vertex best{0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
     bool is_found = false;
     for (uint32_t s = 0; s < points.n; ++s) {
@@ -88,7 +89,7 @@ __device__ bool vertex_of(const Parameters& p, const mu3e_track* tracks, const t
         if (!(distance_to_circle(of[1], x, y) <= p.max_distance) || !comes_from(p, of[1], x, y, of_other)) continue;
         const float apart = of_other - z;
         if (!(apart <= p.max_z_apart && -apart <= p.max_z_apart)) continue;
-        const fitted_vertex found = fit_vertex(of, x, y, z, errors);
+        const fitted_vertex found = fit_vertex(of, x, y, z, errors, target);
         const bool is_better = !is_found || found.chi2 < best.chi2;
         if (!(found.chi2 <= p.max_chi2) || !is_better) continue;
         if (!(found.x * found.x + found.y * found.y <= p.max_radius * p.max_radius)) continue;

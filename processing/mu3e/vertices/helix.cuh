@@ -3,7 +3,8 @@
 // The vertex fit is a least-squares fit of straight lines: near the target, a track is its tangent at the point of its
 // helix that is nearest to the vertex. Its error across grows with the path from the first hit, where it scatters (S.
 // Schenk, "A vertex fit for low momentum particles in a solenoidal magnetic field with multiple scattering", diploma
-// thesis, Heidelberg 2013, has the same model). Three steps move the point and the tangents.
+// thesis, Heidelberg 2013, has the same model). Muons stop in the target, so its surface is one more measurement. Four
+// steps move the point, the tangents and the plane of the surface.
 #pragma once
 
 #include "framework/device/math.cuh"
@@ -120,17 +121,43 @@ __device__ __forceinline__ float square_distance(const line_at_vertex& of)
     return of.x * of.x + of.y * of.y + of.z * of.z - along * along;
 }
 
+/// The target, a hollow double cone: radius in the middle, mm; radius over half of the length; error of its surface,
+/// mm.
+struct target_cone {
+    float radius, slope, error;
+};
+
+/// Normal of the nearer cone of the target at a point, and the distance of the point from it.
+struct target_plane {
+    float nx, ny, nz, away, weight;
+};
+
+__device__ __forceinline__ target_plane plane_at(const target_cone& target, float x, float y, float z)
+{
+    const float radial = max_of(sqrtf(x * x + y * y), 1e-3f), height = z < 0.f ? -z : z;
+    const float cosine = 1.f / sqrtf(1.f + target.slope * target.slope);
+    const float along = z < 0.f ? -target.slope : target.slope;
+    return {x / radial * cosine, y / radial * cosine, along * cosine,
+            (radial - target.radius + target.slope * height) * cosine, 1.f / (target.error * target.error)};
+}
+
 struct fitted_vertex {
     float x, y, z, chi2, distance, px, py, pz;
 };
 
-/// The vertex of three tracks from a first point.
-__device__ fitted_vertex fit_vertex(const helix* tracks, float x, float y, float z, const vertex_errors& errors)
+/// The vertex of three tracks on the target from a first point.
+__device__ fitted_vertex fit_vertex(const helix* tracks, float x, float y, float z, const vertex_errors& errors,
+                                    const target_cone& target)
 {
     line_at_vertex lines[3];
-    constexpr uint32_t steps = 3;
+    constexpr uint32_t steps = 4;
     for (uint32_t step = 0; step < steps; ++step) {
-        float xx = 0.f, xy = 0.f, xz = 0.f, yy = 0.f, yz = 0.f, zz = 0.f, bx = 0.f, by = 0.f, bz = 0.f;
+        const target_plane plane = plane_at(target, x, y, z);
+        float xx = plane.weight * plane.nx * plane.nx, xy = plane.weight * plane.nx * plane.ny;
+        float xz = plane.weight * plane.nx * plane.nz, yy = plane.weight * plane.ny * plane.ny;
+        float yz = plane.weight * plane.ny * plane.nz, zz = plane.weight * plane.nz * plane.nz;
+        const float pull = -plane.weight * plane.away;
+        float bx = pull * plane.nx, by = pull * plane.ny, bz = pull * plane.nz;
         for (uint32_t t = 0; t < 3u; ++t) {
             const line_at_vertex of = line_at(tracks[t], x, y, z, errors);
             const float along = of.x * of.ux + of.y * of.uy + of.z * of.uz;
@@ -151,7 +178,8 @@ __device__ fitted_vertex fit_vertex(const helix* tracks, float x, float y, float
         y += (cxy * bx + cyy * by + cyz * bz) * per_determinant;
         z += (cxz * bx + cyz * by + czz * bz) * per_determinant;
     }
-    fitted_vertex found{x, y, z, 0.f, 0.f, 0.f, 0.f, 0.f};
+    const target_plane plane = plane_at(target, x, y, z);
+    fitted_vertex found{x, y, z, plane.away * plane.away * plane.weight, 0.f, 0.f, 0.f, 0.f};
     for (uint32_t t = 0; t < 3u; ++t) {
         lines[t] = line_at(tracks[t], x, y, z, errors);
         const float square = square_distance(lines[t]);

@@ -11,8 +11,8 @@ constexpr uint32_t mu3e_hits_bank = 1;
 constexpr uint32_t mu3e_hits_version = 1;
 constexpr uint32_t mu3e_hit_bytes = 8;
 constexpr uint32_t mu3e_max_hits = 4096;
-constexpr uint32_t mu3e_groups = 5;
-constexpr uint32_t mu3e_recurl_group = 4;
+constexpr uint32_t mu3e_groups = 6;
+constexpr uint32_t mu3e_recurl_groups = 2;
 constexpr uint32_t mu3e_group_bit = 45;
 constexpr uint32_t mu3e_time_bit = 28;
 

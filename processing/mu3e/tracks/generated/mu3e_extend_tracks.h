@@ -36,6 +36,7 @@ struct mu3e_extend_tracks_parameters {
     float max_recurl_xy;
     float max_recurl_z;
     float max_chi2_recurl;
+    float energy_loss;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -39,6 +39,9 @@ struct mu3e_find_vertices_parameters {
     float angle_error;
     float electron_mass;
     float muon_mass;
+    float target_radius;
+    float target_slope;
+    float target_error;
     float max_radius;
     float max_z;
     float max_path;
