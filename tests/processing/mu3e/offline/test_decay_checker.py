@@ -29,6 +29,7 @@ def signal_slice(*, time: float = 100.0, layers: int = 15, kind: DecayKind = Dec
     number = 1 << 10
     particles = np.zeros(3, TRUE_PARTICLE)
     particles["id"], particles["decay"], particles["layers"] = number + np.arange(3), number, [15, 15, layers]
+    particles["charge"] = 1, -1, 1
     particles["momentum"], particles["time"] = MOMENTA, time
     decays = np.array([(number, kind, 3, time, (1.0, 2.0, 3.0))], TRUE_DECAY)
     pixels = 1000 * (1 + np.arange(3))[:, None] + np.arange(4)
@@ -42,8 +43,9 @@ def signal_slice(*, time: float = 100.0, layers: int = 15, kind: DecayKind = Dec
         decays=decays,
         decay_slice=np.ones(1, np.int64),
         pixels=pixels.astype(np.int64),
-        recurls=np.array([True, False, False]),
+        recurls=np.array([1003, NO_PIXEL, NO_PIXEL]),
         momenta=np.array([40.5, 29.0, 20.25]),
+        charges=np.array([1, -1, 1]),
         own=np.ones(3, bool),
         track_slice=np.ones(3, np.int64),
         vertices=np.array([[1.1, 2.0, 2.9]]),
@@ -181,6 +183,30 @@ def test_tracks_of_the_sub_slice_behind_are_used_by_vertices_and_not_counted_twi
     assert result["tracks"] == 2
     assert result["signal_efficiency"] == 1.0
     assert result["track_efficiency"] == pytest.approx(2 / 3)
+    assert result["momentum_by_hits"]["4 hits"]["tracks"] == 1
+
+
+def test_recurling_hits_are_right_if_they_are_from_the_particle_of_their_track() -> None:
+    one = signal_slice()
+    recurls = np.array([1003, 1003, NO_PIXEL])
+    assert checked(one)["right_recurls"] == 1.0
+    result = checked(replace(one, recurls=recurls))
+    assert result["right_recurls"] == 0.5
+    assert result["momentum_by_hits"]["recurling"]["tracks"] == 2
+    assert checked(replace(one, recurls=np.full(3, NO_PIXEL)))["right_recurls"] is None
+
+
+def test_the_momentum_is_that_of_recurling_tracks_of_signal() -> None:
+    one = replace(signal_slice(), recurls=np.array([1003, 2003, NO_PIXEL]))
+    # 0.5 and -1.0 MeV/c.
+    assert checked(one)["momentum_bias"] == pytest.approx(-0.25)
+    assert checked(replace(signal_slice(kind=DecayKind.CONVERSION), recurls=one.recurls))["momentum"] is None
+
+
+def test_tracks_of_the_wrong_charge_are_particles_on_their_way_back() -> None:
+    result = checked(replace(signal_slice(), charges=np.array([1, 1, 1])))
+    assert result["backwards"] == pytest.approx(1 / 3)
+    assert result["ghost_fraction"] == 0.0
     assert result["momentum_by_hits"]["4 hits"]["tracks"] == 1
 
 
