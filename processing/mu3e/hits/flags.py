@@ -39,7 +39,7 @@ TOO_MANY_TRACKS = ChainFlag(name="too_many_tracks", bit=25, text="More than 512 
 TOO_MANY_PAIRS = ChainFlag(
     name="too_many_pairs",
     bit=26,
-    text="More than 512 pairs of an electron and a positron cross near the target. None is used.",
+    text="More than 1,024 pairs of an electron and a positron cross near the target. None is used.",
 )
 VERTICES_LEFT_OUT = ChainFlag(
     name="vertices_left_out",

@@ -28,5 +28,5 @@ extend_tracks = Algorithm.beside(
     shared=tuple(TIMES),
 )
 """mm. max_xy23, max_z23: between the hits in layers 2 and 3. max_recurl_xy, max_recurl_z: of a recurling hit from the
-helix. max_chi2_long: of a track with a hit in layer 3; max_chi2_recurl: added by a recurling hit. energy_loss: MeV in a layer,
-added to the momentum for each layer before the arc that decides on it."""
+helix. max_chi2_long: of a track with a hit in layer 3; max_chi2_recurl: added by a recurling hit. energy_loss: MeV in a
+layer, added to the momentum for each layer before the arc that decides on it."""

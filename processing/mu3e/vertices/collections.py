@@ -4,7 +4,7 @@ import numpy as np
 
 from hltnode.processing.framework.collections import U32, Collection, Placement, Record, Role, SharedTypes
 
-MAX_PAIRS = 512
+MAX_PAIRS = 1024
 """Pairs of an electron and a positron that cross near the target."""
 MAX_VERTICES = 32
 MAX_WINDOWS = 8

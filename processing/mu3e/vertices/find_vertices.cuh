@@ -203,7 +203,8 @@ HLT_KERNEL(mu3e_find_vertices)
     uint32_t n_electrons = 0, n_positrons = 0, n_pairs = 0, n_vertices = 0;
     for (uint32_t begin = 0; begin < n; begin += blockDim.x) {
         const uint32_t t = begin + threadIdx.x;
-        const bool negative = t < n && tracks[t].charge < 0, positive = t < n && tracks[t].charge > 0;
+        const bool used = t < n && tracks[t].hits >= p.min_hits;
+        const bool negative = used && tracks[t].charge < 0, positive = used && tracks[t].charge > 0;
         uint32_t n_here;
         uint32_t at = n_electrons + hlt::block_exclusive_count(negative, scratch, n_here);
         n_electrons += n_here;

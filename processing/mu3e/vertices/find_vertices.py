@@ -39,15 +39,16 @@ find_vertices = Algorithm.beside(
         "max_gap": 3.0,
         "max_distance": 3.0,
         "max_z_apart": 5.0,
-        "max_chi2": 30.0,
-        "energy_window": 10.0,
-        "max_sum": 15.0,
-        "padding": 25,
+        "max_chi2": 25.0,
+        "energy_window": 8.0,
+        "max_sum": 10.0,
+        "min_hits": 4,
+        "padding": 20,
     },
-    allowed={**TIMES_ALLOWED, "padding": range(1, 101)},
+    allowed={**TIMES_ALLOWED, "min_hits": range(3, 6), "padding": range(1, 101)},
     shared=tuple(TIMES),
 )
 """mm, MeV, ns. max_radius, max_z: of a vertex, as the target has. max_path: arc of a track from the vertex to its first
 hit. max_gap: between two circles that do not cross. max_distance, max_z_apart: of the tracks at the crossing point.
-energy_window: of the energy from the mass of the muon. max_sum: of the momenta. padding: kept before the first hit and
+energy_window: of the energy from the mass of the muon. max_sum: of the momenta. min_hits: of each track. padding: kept before the first hit and
 behind the last one."""

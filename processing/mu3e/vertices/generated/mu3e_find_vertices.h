@@ -51,6 +51,7 @@ struct mu3e_find_vertices_parameters {
     float max_chi2;
     float energy_window;
     float max_sum;
+    uint32_t min_hits;
     uint32_t padding;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }

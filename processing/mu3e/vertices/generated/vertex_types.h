@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-constexpr uint32_t mu3e_max_pairs = 512;
+constexpr uint32_t mu3e_max_pairs = 1024;
 constexpr uint32_t mu3e_max_vertices = 32;
 constexpr uint32_t mu3e_max_windows = 8;
 constexpr uint32_t window_of_vertex = 1;
