@@ -30,6 +30,8 @@ GROUPS = {
         "doctor": "node.doctor",
         "top": "node.top",
         "shadow": "node.shadow",
+        "combine": "node.combine",
+        "window": "node.window",
         "ctl": "node.ctl",
         "keys": "node.keys",
     },

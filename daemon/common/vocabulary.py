@@ -436,3 +436,50 @@ class WindowFault(StrEnum):
     HIT_OUTSIDE = "hit_outside"
     BYTES_LEFT = "bytes_left"
     MESSAGE_TOO_LARGE = "message_too_large"
+
+
+@unique
+class SilencePolicy(StrEnum):
+    """Windows of a slice for which the combiner has not answered: those of the node itself, or none."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+@unique
+class HeldEnd(StrEnum):
+    """How the batch of a held slice left: with the windows of the combiner, without them after `combiner.timeout_ms`,
+    or because its memory was needed."""
+
+    JOINED = "joined"
+    TIMEOUT = "timeout"
+    NO_ROOM = "no_room"
+
+
+@unique
+class SeedFault(StrEnum):
+    """What a node and its combiner could not do.
+
+    unsent: a message with seeds that could not be sent now. refused: a message that the combiner refused. bad_message:
+    a message of the combiner that cannot be read. not_waiting: windows of a slice that does not wait for them.
+    bad_window: a window that does not fit its slice. whole_slice: a slice with more seeds than a message holds; it is
+    kept as a whole if the combiner confirms it. external: an external window above the limit.
+    """
+
+    UNSENT = "unsent"
+    REFUSED = "refused"
+    BAD_MESSAGE = "bad_message"
+    NOT_WAITING = "not_waiting"
+    BAD_WINDOW = "bad_window"
+    WHOLE_SLICE = "whole_slice"
+    EXTERNAL = "external"
+
+
+@unique
+class CombinedSlice(StrEnum):
+    """How a combiner decided a slice: with the seeds of all nodes, without some after its waiting time, or early
+    because its memory was needed."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    NO_ROOM = "no_room"

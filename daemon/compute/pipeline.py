@@ -46,6 +46,11 @@ class ComputedBatch:
     error: str | None
     not_processed: tuple[MepRecord, ...]
     tck: int = 0
+    held: memoryview | None = None
+    """A copy of its slot, which is free; None: the input is in the slot."""
+    held_bytes: int = 0
+    windows_decided: bool = False
+    """The windows of its slices are decided: the results have all that are kept, and no others."""
 
 
 @dataclass(slots=True)

@@ -33,6 +33,7 @@ from hltnode.daemon.configuration.node_sections import (
     TriggerSection,
 )
 from hltnode.daemon.configuration.output_sections import (
+    CombinerSection,
     DecisionsSection,
     ErrorsSection,
     EventsSection,
@@ -74,6 +75,7 @@ class NodeConfig(BaseSettings):
     trigger: TriggerSection = Field(default_factory=TriggerSection)
     output: OutputSection = Field(default_factory=OutputSection)
     decisions: DecisionsSection = Field(default_factory=DecisionsSection)
+    combiner: CombinerSection = Field(default_factory=CombinerSection)
     events: EventsSection = Field(default_factory=EventsSection)
     errors: ErrorsSection = Field(default_factory=ErrorsSection)
     monitor: MonitorSection = Field(default_factory=MonitorSection)
@@ -121,6 +123,7 @@ class NodeConfig(BaseSettings):
             *self._conditions(),
             *self._feeders(),
             *self._latency(),
+            *self._combiner(),
             *self._udp(),
             *self._keys(),
         ]
@@ -168,6 +171,17 @@ class NodeConfig(BaseSettings):
                 "latency.decisions_first: expected false with udp.endpoint: boards send no datagram again, so a MEP "
                 "that was decided before a kill would be in no journal"
             )
+
+    def _combiner(self) -> Iterator[str]:
+        combiner = self.combiner
+        if (combiner.server_key is None) != (combiner.key_file is None):
+            yield "combiner.server_key: expected together with combiner.key_file"
+        if combiner.endpoint is None:
+            return
+        if self.latency.decisions_first:
+            yield "latency.decisions_first: expected false with combiner.endpoint, which decides on windows"
+        if self.shadow.of is not None:
+            yield "combiner.endpoint: expected unset with shadow.of: seeds of a shadow would count twice"
 
     def _udp(self) -> Iterator[str]:
         udp = self.udp

@@ -12,6 +12,7 @@ from hltnode.daemon.common.vocabulary import (
     EventStream,
     FsyncPolicy,
     MonitorContent,
+    SilencePolicy,
     SlowConsumerPolicy,
 )
 from hltnode.daemon.configuration.key_types import (
@@ -22,6 +23,7 @@ from hltnode.daemon.configuration.key_types import (
     FilePath,
     FilePolicy,
     ListNames,
+    SecretPath,
     Section,
 )
 from hltnode.protocol.transport.decisions import MAX_MEPS_OF_GROUP
@@ -80,6 +82,28 @@ class DecisionsSection(Section):
     """Most MEPs whose decisions leave in one message. Above 1, complete MEPs of a batch share messages; none waits
     longer for that, because a batch is decided as a whole (`pipeline.flush_deadline_us`). For small MEPs, of some ten
     events; without `decisions.lists`."""
+
+
+class CombinerSection(Section):
+    """Seed and window mode of a streaming chain: the node sends its windows as seeds to a combiner (`hltnode combine`),
+    holds its slices in memory, and writes the windows of the answer."""
+
+    endpoint: Endpoint | None = None
+    """Socket of the combiner; if not set, the node keeps its own windows at once."""
+    hold_ms: int = Field(default=0, ge=0, le=600_000)
+    """Shortest time in milliseconds that a slice is held. External windows may come as late."""
+    timeout_ms: int = Field(default=5_000, ge=10, le=600_000)
+    """Longest time in milliseconds that a slice waits for the combiner; at least `hold_ms`. Above the waiting time of
+    the combiner."""
+    max_bytes: int = Field(default=1024 * MIB, ge=MIB)
+    """Most bytes of held slices. Above it the oldest leave early, with the windows that are known."""
+    silent: SilencePolicy = SilencePolicy.KEEP
+    """Windows of a slice without an answer: keep (those of the node itself) or drop (none). External windows are always
+    kept."""
+    server_key: FilePath | None = None
+    """Public key of the combiner (NAME.key), if that uses CURVE."""
+    key_file: SecretPath | None = None
+    """Own secret key (NAME.key_secret), which the combiner has among its nodes."""
 
 
 class EventSocketSection(Section):

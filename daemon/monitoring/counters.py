@@ -26,10 +26,12 @@ from hltnode.daemon.common.vocabulary import (
     DropReason,
     ErrorPlace,
     EventStream,
+    HeldEnd,
     HistogramFileOutcome,
     MepStage,
     OutputName,
     QuarantineReason,
+    SeedFault,
     ShadowLoss,
     Stage,
     ThreadSetting,
@@ -113,6 +115,24 @@ class ShadowCounters:
     meps: int = 0
     """MEPs taken from the tap of the productive node."""
     lost: dict[ShadowLoss, int] = field(default_factory=lambda: dict.fromkeys(ShadowLoss, 0))
+
+
+@dataclass(slots=True)
+class HeldCounters:
+    """Slices that wait for a combiner."""
+
+    seeds_sent: int = 0
+    """Seeds, without those that were sent again."""
+    windows_received: int = 0
+    external_windows: int = 0
+    held_bytes: int = 0
+    """Now, with the batches that left but are not gathered yet."""
+    held_slices: int = 0
+    """Now."""
+    slices: dict[HeldEnd, int] = field(default_factory=lambda: dict.fromkeys(HeldEnd, 0))
+    faults: dict[SeedFault, int] = field(default_factory=lambda: dict.fromkeys(SeedFault, 0))
+    combiner: str = ""
+    """Session of the combiner that answered last; empty before."""
 
 
 @dataclass(slots=True)
@@ -245,6 +265,7 @@ class Counters:
     tap: TapCounters = field(default_factory=TapCounters)
     mep_tap: TapCounters = field(default_factory=TapCounters)
     shadow: ShadowCounters = field(default_factory=ShadowCounters)
+    held: HeldCounters = field(default_factory=HeldCounters)
     shared_memory: SharedMemoryCounters = field(default_factory=SharedMemoryCounters)
     udp: UdpCounters = field(default_factory=UdpCounters)
     requests: RequestCounters = field(default_factory=RequestCounters)

@@ -387,6 +387,29 @@ TABLE = (
         "fault",
         lambda r: r.counters.window_faults.items(),
     ),
+    counter("seeds_sent", "Seeds that were sent to the combiner.", lambda r: r.counters.held.seeds_sent),
+    counter("combined_windows", "Windows that the combiner answered with.", lambda r: r.counters.held.windows_received),
+    counter(
+        "external_windows",
+        "Windows that an operator asked the combiner for.",
+        lambda r: r.counters.held.external_windows,
+    ),
+    gauge(
+        "held_bytes", "Raw data that wait for the combiner (combiner.max_bytes).", lambda r: r.counters.held.held_bytes
+    ),
+    gauge("held_slices", "Slices that wait for the combiner.", lambda r: r.counters.held.held_slices),
+    counters(
+        "held_slices_left",
+        "Slices that were held, by their end: windows of the combiner, timeout, memory needed.",
+        "end",
+        lambda r: r.counters.held.slices.items(),
+    ),
+    counters(
+        "seed_faults",
+        "Messages, windows and slices that node and combiner could not exchange.",
+        "fault",
+        lambda r: r.counters.held.faults.items(),
+    ),
     counter(
         "late_decisions",
         "Decisions that were sent after their deadline (latency.deadline_us).",

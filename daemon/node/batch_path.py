@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hltnode.client.keys import load_client_keys
+from hltnode.daemon.combiner.hold_stage import HoldStage
+from hltnode.daemon.combiner.window_rows import WindowRows
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.threads import call_in_loop
 from hltnode.daemon.common.vocabulary import DecisionThread, EventStream
@@ -63,6 +66,7 @@ class BatchPath:
         self._lock: DirectoryLock | None = None
         self._failed_batches = 0
         self._early: EarlyDecisions | None = None
+        self.hold: HoldStage | None = None
         self.histogram_files: HistogramFiles | None = None
 
     def open(
@@ -179,12 +183,40 @@ class BatchPath:
             lambda batch: self._in_loop(control.slot_freed, batch),
             self.output.submit,
             self._crashed,
+            released=lambda nbytes: None if self.hold is None else self.hold.gathered(nbytes),
+            clock_ns=core.clock_ns,
+        )
+        self._submit = self.gather.submit
+        if config.combiner.endpoint is not None:
+            self.hold = self._hold_stage(control)
+            self._submit = self.hold.submit
+
+    def _hold_stage(self, control: BuilderControl) -> HoldStage:
+        core, combiner, engine = self._core, self._core.config.combiner, self._core.engine
+        if engine.streaming is None or engine.windows is None:
+            raise TriggerConfigError(f"combiner.endpoint: chain {core.info.chain} has no windows of time")
+        return HoldStage(
+            combiner,
+            load_client_keys(combiner.server_key, combiner.key_file),
+            WindowRows(engine.streaming, engine.windows),
+            TimeWindows(engine.streaming, engine.windows, engine.error_types),
+            engine.flags,
+            core.buffers,
+            core.counters.held,
+            lambda batch: self._in_loop(control.slot_freed, batch),
+            self.gather.submit,
+            self._crashed,
+            node=core.config.node.name,
+            session=core.session,
+            chain=core.info.chain,
             clock_ns=core.clock_ns,
         )
 
     def start(self) -> None:
         """Start the threads; the back end is already warm."""
         self.pipeline.start()
+        if self.hold is not None:
+            self.hold.start()
         self.gather.start()
         self.output.start()
         if self.histogram_files is not None:
@@ -228,25 +260,25 @@ class BatchPath:
 
     def finish_files(self, summary: dict[str, Any], over: bool) -> None:
         """Give the files of a run their final names, after all earlier batches; `over`: the run has ended."""
-        self.gather.submit(FinishFiles(summary, over))
+        self._submit(FinishFiles(summary, over))
         if self.histogram_files is not None:
             self.histogram_files.finish(summary["run"])
 
     def revoke_events(self, request: RevokeEvents) -> None:
         """Remove the events of MEPs that another node builds now."""
-        self.gather.submit(request)
+        self._submit(request)
 
     def confirmed(self, run: int, below: int) -> None:
         """Every feeder has confirmed all MEPs of the run below this id."""
-        self.gather.submit(Confirmed(run, below))
+        self._submit(Confirmed(run, below))
 
     def supervised(self, run: int) -> None:
         """A feeder may revoke MEPs of the run."""
-        self.gather.submit(Supervised(run))
+        self._submit(Supervised(run))
 
     def input_known(self, run: int, name: str) -> None:
         """The feeders of the run name their input."""
-        self.gather.submit(InputKnown(run, name))
+        self._submit(InputKnown(run, name))
 
     # From other threads
 
@@ -256,14 +288,14 @@ class BatchPath:
         document = runs.begin(run)
         if document is not None:
             self.store.journal.use_tck(document.tck)
-            self.gather.submit(KeepTck(document))
+            self._submit(KeepTck(document))
         return runs.tck_of(run)
 
     def _in_loop(self, callback: Callable[..., object], *arguments: object) -> None:
         call_in_loop(self._loop, callback, *arguments)
 
     def _computed(self, computed: ComputedBatch) -> None:
-        self.gather.submit(computed if self._early is None else self._early.leave(computed))
+        self._submit(computed if self._early is None else self._early.leave(computed))
         if computed.error is not None or self._failed_batches:
             self._in_loop(self._note_outcome, computed.error)
 

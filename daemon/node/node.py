@@ -231,6 +231,7 @@ class Node:
             core.gpu,
             core.condition_readings,
             shadow_of=self.config.shadow.of,
+            combiner=self.config.combiner.endpoint,
         )
         self._batch_delivery = BatchDelivery(
             self.outputs, core.room, self.counters, self.builder_control, self._fail, core.clock_ns, self._pictures
@@ -372,7 +373,8 @@ class Node:
         answered = requests is None or await self._end(requests.stop)
         stopped = await self._end(path.pipeline.stop) and answered and not self._warming_up
         self.backend_hangs = not stopped
-        gathered = await self._end(path.gather.stop)
+        left = path.hold is None or await self._end(path.hold.stop)
+        gathered = await self._end(path.gather.stop) and left
         written = await self._end(path.output.stop) and gathered
         if not (stopped and written):
             self._fail("the back end does not respond" if not stopped else "the last events could not be written")

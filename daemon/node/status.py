@@ -59,6 +59,7 @@ class NodeStatus:
         conditions: Callable[[], Sequence[ConditionReading]],
         wall_s: Callable[[], float] = time.time,
         shadow_of: str | None = None,
+        combiner: str | None = None,
     ) -> None:
         self._info = info
         self._session = session
@@ -74,6 +75,7 @@ class NodeStatus:
         self._conditions = conditions
         self._wall_s = wall_s
         self._shadow_of = shadow_of
+        self._combiner = combiner
 
     def state(self) -> NodeState:
         """The current state of the node, for metrics."""
@@ -120,6 +122,7 @@ class NodeStatus:
             "session": self._session,
             "shadow_of": self._shadow_of,
             "shadow_meps": None if self._shadow_of is None else self._shadow_meps(),
+            "combiner": None if self._combiner is None else self._held_slices(),
             "state": self._run_state(),
             "run": builder.run,
             "closing": self._control.closing,
@@ -160,6 +163,20 @@ class NodeStatus:
     def _shadow_meps(self) -> dict[str, Any]:
         shadow = self._counters.shadow
         return {"taken": shadow.meps, "lost": {str(reason): n for reason, n in shadow.lost.items()}}
+
+    def _held_slices(self) -> dict[str, Any]:
+        held = self._counters.held
+        return {
+            "endpoint": self._combiner,
+            "session": held.combiner or None,
+            "held_bytes": held.held_bytes,
+            "held_slices": held.held_slices,
+            "slices": {str(end): n for end, n in held.slices.items()},
+            "seeds_sent": held.seeds_sent,
+            "windows_received": held.windows_received,
+            "external_windows": held.external_windows,
+            "faults": {str(fault): n for fault, n in held.faults.items()},
+        }
 
     def _missing_feeders(self) -> list[MissingFeeder]:
         """Feeders that left with more to send, of the current run and of deserted kept runs."""

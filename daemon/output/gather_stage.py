@@ -24,6 +24,7 @@ class GatherStage:
         freed: called in the gathering thread with each batch whose slot is free, before the batch is handed on.
         hand_on: receives gathered batches and requests, in the gathering thread.
         crashed: called in the gathering thread with an unexpected exception.
+        released: called in the gathering thread with the size of a gathered batch that was in no slot.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class GatherStage:
         hand_on: Callable[[GatheredBatch | Request], None],
         crashed: Callable[[BaseException], None],
         *,
+        released: Callable[[int], None] = lambda _nbytes: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._gatherer = gatherer
@@ -41,6 +43,7 @@ class GatherStage:
         self._freed = freed
         self._hand_on = hand_on
         self._crashed = crashed
+        self._released = released
         self._clock_ns = clock_ns
         self._queue: queue.SimpleQueue[ComputedBatch | DecidedBatch | Request | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hltnode-gather", daemon=True)
@@ -74,5 +77,9 @@ class GatherStage:
         if not batch.times.published_ns:
             batch.times.gathered_ns = self._clock_ns()
         self._room.put(gathered.nbytes)
-        self._freed(batch)
+        computed = item.computed if isinstance(item, DecidedBatch) else item
+        if computed.held is None:
+            self._freed(batch)
+        else:
+            self._released(computed.held_bytes)
         return gathered

@@ -168,7 +168,10 @@ class EventGatherer:
             lists_left_out += n_left_out
             decision = self._decision(computed, mep, of_events, lists)
             if self._windows is not None and kept is not None:
-                kept[of_mep] = self._windows.kept(batch.run, mep, of_events, to_error[of_mep])
+                if computed.windows_decided:
+                    kept[of_mep] = of_events.lists[self._windows.name].counts != 0
+                else:
+                    kept[of_mep] = self._windows.kept(batch.run, mep, of_events, to_error[of_mep])
                 room = room_for_lists(mep.n_events, self._n_lines) - len(lists)
                 found = self._windows.encode(mep, of_events.lists[self._windows.name], kept[of_mep], room)
                 decision = SliceDecision.of(decision, found)
@@ -203,7 +206,8 @@ class EventGatherer:
         nbytes = sum(block.nbytes for blocks in events.values() for block in blocks)
         nbytes += sum(decision.nbytes for decision in decisions)
         return GatheredBatch(
-            computed,
+            # Its copy of the input is not needed any more.
+            replace(computed, held=None) if computed.held is not None else computed,
             decisions,
             events,
             left_out,
@@ -242,7 +246,7 @@ class EventGatherer:
         """Events of a batch as records, and the number of candidates that did not fit into their reports."""
         batch, results = computed.batch, computed.results
         encoded = self._encoder_of(computed.tck).encode_batch(
-            self._buffers[batch.slot],
+            self._input_of(computed),
             [(mep.n_events, mep.fragments) for mep in batch.meps],
             numbers,
             batch.run,
@@ -254,6 +258,9 @@ class EventGatherer:
         ids = np.fromiter((mep.mep for mep in batch.meps), np.uint64, len(batch.meps))
         meps = ids[np.searchsorted(ends, numbers, side="right")]
         return RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, meps), encoded.candidates_left_out
+
+    def _input_of(self, computed: ComputedBatch) -> memoryview:
+        return self._buffers[computed.batch.slot] if computed.held is None else computed.held
 
     def _tally(self, decided: DecidedBatch, kept: NDArray[np.uint8]) -> WindowTally:
         """The windows of a batch before they are written."""
@@ -288,7 +295,7 @@ class EventGatherer:
         windows = results.lists[self._windows.name]
         encoded = self._encoder_of(computed.tck).encode_windows(
             self._windows.layout,
-            self._buffers[batch.slot],
+            self._input_of(computed),
             [(mep.n_events, self._windows.hit_fragments(mep)) for mep in meps],
             np.fromiter((mep.mep for mep in meps), np.uint64, len(meps)),
             np.fromiter((bool(mep.missing) for mep in meps), np.uint8, len(meps)),

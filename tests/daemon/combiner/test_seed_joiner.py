@@ -1,0 +1,210 @@
+"""Which seeds a combiner confirms, when it decides a slice, and what it remembers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from hltnode.daemon.combiner import seed_joiner
+from hltnode.daemon.combiner.seed_joiner import Decision, JoinRules, SeedError, SeedJoiner
+from hltnode.daemon.common.vocabulary import CombinedSlice
+from hltnode.protocol.transport.seed_messages import Keep, SliceSeeds, row_type, rows_of
+from hltnode.protocol.value_lists import ListDescription
+
+CORE, BEFORE, BEHIND, RUN = 1000, 50, 100, 7
+DESCRIPTION = ListDescription("windows", {"n_hits": "u4"}).to_bytes()
+Seed = tuple[int, int, int]
+"""Start, end, lines."""
+
+
+def seeds_of(number: int, *seeds: Seed, run: int = RUN, core: int = CORE) -> SliceSeeds:
+    rows = np.zeros(len(seeds), row_type(DESCRIPTION))
+    for row, (start, end, lines) in zip(rows, seeds, strict=True):
+        row["start_ns"], row["end_ns"], row["lines"] = start, end, lines
+        row["sub_slice"] = max(0, (start - number * core) // 100)
+        row["columns"] = list(int(start & 0xFFFF).to_bytes(4, "little"))
+    return SliceSeeds(run, number, core, BEFORE, BEHIND, DESCRIPTION, rows.tobytes())
+
+
+def windows_of(decided: list[Decision]) -> dict[int, set[Seed]]:
+    found: dict[int, set[Seed]] = {}
+    for message, _ in decided:
+        rows = rows_of(message.description, message.windows)
+        assert [int.from_bytes(bytes(row["columns"]), "little") for row in rows] == (rows["start_ns"] & 0xFFFF).tolist()
+        assert rows["sub_slice"].tolist() == sorted(rows["sub_slice"].tolist())
+        found[message.slice] = {(int(r["start_ns"]), int(r["end_ns"]), int(r["lines"])) for r in rows}
+    return found
+
+
+def expected(seeds: dict[str, list[Seed]], rules: JoinRules) -> set[Seed]:
+    """The confirmed seeds by brute force."""
+    found = set()
+    for each in {seed for of_node in seeds.values() for seed in of_node}:
+        near = sum(
+            any(s <= each[1] + rules.distance_ns and e >= each[0] - rules.distance_ns for s, e, _ in of_node)
+            for of_node in seeds.values()
+        )
+        if near >= rules.min_nodes or each[2] & rules.lines:
+            found.add(each)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("distance", "min_nodes", "lines"), [(0, 2, 0), (30, 2, 4), (250, 3, 0), (2500, 3, 0), (0, 1, 0)]
+)
+def test_windows_are_those_of_brute_force_in_any_order(distance: int, min_nodes: int, lines: int) -> None:
+    rng = np.random.default_rng(distance + min_nodes)
+    n_slices, nodes = 30, ("a", "b", "c")
+    seeds: dict[str, list[Seed]] = {node: [] for node in nodes}
+    reports = []
+    for node in nodes:
+        for number in range(n_slices):
+            starts = number * CORE + rng.integers(0, CORE, rng.integers(0, 4))
+            of_slice = [
+                (max(0, int(start) - 40), int(start) + int(rng.integers(1, 60)), int(rng.integers(1, 8)))
+                for start in starts
+            ]
+            seeds[node] += of_slice
+            reports.append((node, seeds_of(number, *of_slice)))
+    order = np.argsort([number * 1.0 + rng.uniform(0, 6) for _ in nodes for number in range(n_slices)])
+    rules = JoinRules(nodes=3, min_nodes=min_nodes, distance_ns=distance, lines=lines)
+    joiner = SeedJoiner(rules)
+    decided = []
+    for i in order:
+        decided += joiner.report(0, *reports[i])
+    early = len(decided)
+    decided += joiner.tick(rules.wait_ns)
+    # Only the end of the run waits for slices that do not come.
+    assert n_slices - early <= 2 + distance // CORE
+    found = windows_of(decided)
+    assert sorted(found) == list(range(n_slices))
+    assert len(decided) == n_slices
+    assert all(set(names) == set(nodes) for _, names in decided)
+    complete = {message.slice for message, _ in decided if message.complete}
+    all_of = expected(seeds, rules)
+    by_slice = defaultdict(set)
+    for _, message in reports:
+        for row in rows_of(message.description, message.seeds):
+            seed = (int(row["start_ns"]), int(row["end_ns"]), int(row["lines"]))
+            if seed in all_of or message.slice not in complete:
+                by_slice[message.slice].add(seed)
+    assert found == {number: by_slice[number] for number in range(n_slices)}
+    assert joiner.open_slices == 0
+
+
+def test_seeds_of_neighbouring_slices_confirm_each_other_at_exactly_the_distance() -> None:
+    for gap, is_confirmed in ((10, True), (11, False)):
+        joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, distance_ns=10))
+        decided = []
+        for number, of_a, of_b in (
+            (0, [(900, 990, 1)], []),
+            (1, [], [(990 + gap, 1100, 1)]),
+            (2, [], []),
+        ):
+            decided += joiner.report(0, "a", seeds_of(number, *of_a)) + joiner.report(0, "b", seeds_of(number, *of_b))
+        found = windows_of(decided)
+        assert found[0] == ({(900, 990, 1)} if is_confirmed else set())
+        assert found[1] == ({(990 + gap, 1100, 1)} if is_confirmed else set())
+
+
+def test_a_silent_node_costs_the_waiting_time_and_the_rule_decides() -> None:
+    for keeps in (True, False):
+        rules = JoinRules(nodes=2, min_nodes=2, wait_ns=1000, keep_incomplete=keeps, lines=2)
+        joiner = SeedJoiner(rules)
+        assert joiner.report(5, "a", seeds_of(0, (10, 20, 1), (30, 40, 2))) == []
+        assert joiner.tick(1004) == []
+        (decision,) = joiner.tick(1005)
+        assert not decision[0].complete
+        assert windows_of([decision])[0] == ({(10, 20, 1), (30, 40, 2)} if keeps else {(30, 40, 2)})
+        assert joiner.counts.slices[CombinedSlice.INCOMPLETE] == 1
+        # The late node gets the same windows, and its own seeds change nothing.
+        late = joiner.report(2000, "b", seeds_of(0, (500, 510, 2)))
+        assert late == [(decision[0], ("b",))]
+        assert joiner.counts.repeated == 1
+
+
+def test_a_slice_that_is_sent_again_counts_once() -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, distance_ns=5))
+    seed = (100, 120, 1)
+    assert joiner.report(0, "a", seeds_of(0, seed)) == []
+    assert joiner.report(0, "a", seeds_of(0, seed)) == []
+    assert joiner.counts.repeated == 1
+    decided = joiner.report(0, "b", seeds_of(0))
+    assert windows_of(decided) == {0: set()}
+    assert joiner.report(9, "a", seeds_of(0, seed)) == [(decided[0][0], ("a",))]
+    assert sum(joiner.counts.slices.values()) == 1
+
+
+def test_slices_that_are_cut_in_another_way_are_refused() -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2))
+    joiner.report(0, "a", seeds_of(0))
+    with pytest.raises(SeedError, match="slices of 500 ns"):
+        joiner.report(0, "b", seeds_of(0, core=500))
+    assert joiner.report(0, "b", seeds_of(0, core=500, run=RUN + 1)) == []
+
+
+def test_memory_is_bounded_and_a_forgotten_slice_is_decided_again() -> None:
+    rules = JoinRules(nodes=2, min_nodes=2, max_bytes=200_000, wait_ns=1000)
+    joiner = SeedJoiner(rules)
+    many = [(10 * i, 10 * i + 5, 1) for i in range(100)]
+    decided = []
+    for number in range(200):
+        of_slice = [(start + number * CORE, end + number * CORE, lines) for start, end, lines in many]
+        decided += joiner.report(number, "a", seeds_of(number, *of_slice))
+        assert joiner.nbytes <= rules.max_bytes
+    assert joiner.counts.slices[CombinedSlice.NO_ROOM] == len(decided) > 100
+    assert joiner.counts.forgotten == len(decided)
+    assert [message.slice for message, _ in decided] == list(range(len(decided)))
+    # It waits for the other node again, then every seed is kept.
+    assert joiner.report(300, "b", seeds_of(0, (10, 20, 1))) == []
+    again = windows_of(joiner.tick(300 + rules.wait_ns))
+    assert again[0] == {(10, 20, 1)}
+
+
+def test_more_windows_than_a_message_holds_become_the_whole_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = row_type(DESCRIPTION).itemsize
+    monkeypatch.setattr(seed_joiner, "MAX_SEED_BYTES", 3 * size)
+    for n, is_whole in ((3, False), (4, True)):
+        joiner = SeedJoiner(JoinRules())
+        decided = joiner.report(0, "a", seeds_of(2, *((2000 + 10 * i, 2005 + 10 * i, 1 << i) for i in range(n))))
+        (found,) = windows_of_whole(decided)
+        assert (len(found) == 1) == is_whole
+        if is_whole:
+            assert found == [(2000, 3000 + BEHIND, 15)]
+        assert joiner.counts.whole == is_whole
+
+
+def windows_of_whole(decided: list[Decision]) -> list[list[Seed]]:
+    return [
+        [(int(r["start_ns"]), int(r["end_ns"]), int(r["lines"])) for r in rows_of(m.description, m.windows)]
+        for m, _ in decided
+    ]
+
+
+def test_external_windows_belong_to_a_run_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seed_joiner, "MAX_EXTERNAL", 2)
+    joiner = SeedJoiner(JoinRules())
+    reply, window = joiner.keep(Keep(1, 0, 5, 9))
+    assert not reply.ok
+    assert window is None
+    joiner.report(0, "a", seeds_of(0))
+    reply, window = joiner.keep(Keep(2, 0, 5, 9))
+    assert (reply.ok, reply.run, reply.request) == (True, RUN, 2)
+    assert window is not None
+    assert (window.run, window.start_ns, window.end_ns) == (RUN, 5, 9)
+    assert joiner.keep(Keep(3, RUN, 5, 9))[0].text == "known already"
+    assert joiner.keep(Keep(4, 8, 5, 9))[0].ok
+    assert not joiner.keep(Keep(5, 9, 5, 9))[0].ok
+    assert len(joiner.external) == 2
+
+
+def test_only_the_last_runs_are_remembered() -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2))
+    for run in range(1, seed_joiner.MAX_RUNS + 2):
+        joiner.report(0, "a", seeds_of(0, (1, 2, 1), run=run))
+    assert joiner.open_slices == seed_joiner.MAX_RUNS
+    assert joiner.counts.forgotten == 1
+    joiner.tick(10**10)
+    assert sum(joiner.counts.slices.values()) == seed_joiner.MAX_RUNS
