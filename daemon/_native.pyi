@@ -54,6 +54,7 @@ class SourceCounters:
     fragments: int
     bytes: int
     missing: int
+    late: int
     last_seen_ns: int | None
     @property
     def error_banks(self) -> list[int]: ...
