@@ -210,7 +210,7 @@ class Pipeline:
         )
         job = self._jobs[batch.slot] = _Job(batch, results, max(1, len(parts)), left_out)
         if not parts and batch.run == self._run_of_engine and not self._waiting:
-            # Dropped MEPs free their slot at once: the others wait for the back end.
+            # Dropped MEPs free their slot at once, even if batches are computed one after the other.
             job.tck = self._tck
             self._finish(job)
             return

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hltnode.daemon.common.vocabulary import StreamTime, WindowCount
 from hltnode.daemon.monitoring.counters import Counters
@@ -27,7 +27,7 @@ class Rates:
     bytes: float
     lines: Mapping[str, float]
     dead_time: Mapping[str, float]
-    stream: Mapping[str, float]
+    stream: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

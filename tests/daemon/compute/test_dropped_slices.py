@@ -15,7 +15,8 @@ from tests.daemon.compute.test_pipeline import Bench
 
 @pytest.fixture
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    made = Bench(getattr(request, "param", None))
+    asked = getattr(request, "param", None)
+    made = Bench(serial=True) if asked == "serial" else Bench(asked)
     yield made
     made.engine.behaviour.hang.clear()
     made.engine.behaviour.hanging_slots.clear()
@@ -43,6 +44,7 @@ def test_dropped_meps_are_not_computed_and_say_so(bench: Bench) -> None:
     assert not would_repeat(computed)
 
 
+@pytest.mark.parametrize("bench", ["serial", None], indirect=True)
 def test_a_dropped_batch_leaves_while_the_back_end_has_others(bench: Bench) -> None:
     bench.engine.behaviour.hanging_slots.add(0)
     submit(bench, 0, {5: None})
