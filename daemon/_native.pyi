@@ -47,13 +47,15 @@ class SourceCounters:
     """Counters of one readout source.
 
     ``fragments`` and ``bytes`` count all fragments with a readable header, including rejected ones. ``missing`` counts
-    MEPs closed without the source. ``last_seen_ns`` is the loop time (monotonic) of its last fragment.
+    MEPs closed without the source, ``late`` those among them that were closed by their deadline. ``last_seen_ns`` is
+    the loop time (monotonic) of its last fragment.
     ``error_banks`` counts the error banks of each type, and is empty before the first.
     """
 
     fragments: int
     bytes: int
     missing: int
+    late: int
     last_seen_ns: int | None
     @property
     def error_banks(self) -> list[int]: ...

@@ -121,6 +121,7 @@ class WindowLayout:
         unit_numerator: int,
         unit_denominator: int,
         no_hits: list[int],
+        clock_offsets_ns: dict[int, int] = ...,
     ) -> None: ...
 
 class RecordEncoder:
@@ -184,4 +185,4 @@ class RecordEncoder:
         window_ends: NDArray[np.int32],
         window_lines: NDArray[np.uint32],
         kept: NDArray[np.uint8],
-    ) -> tuple[bytes, bytes, bytes, int, int, int, int, int]: ...
+    ) -> tuple[bytes, bytes, bytes, int, int, int, int, int, int]: ...

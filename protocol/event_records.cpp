@@ -5,6 +5,7 @@
 #include "event_records.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -185,7 +186,7 @@ struct WindowTable {
 
 // What was written of the windows of a batch.
 struct WindowSums {
-    uint64_t windows = 0, hits = 0, cut_off = 0, hits_outside = 0, bytes_left = 0;
+    uint64_t windows = 0, hits = 0, cut_off = 0, hits_outside = 0, bytes_left = 0, kept_ns = 0;
 };
 
 // Banks of some events of the MEPs of a batch.
@@ -416,7 +417,7 @@ class RecordEncoder {
         }
         return nb::make_tuple(nb::bytes(data.data(), data.size()), nb::bytes(ends.data(), 8 * ends.size()),
                               nb::bytes(ids.data(), 8 * ids.size()), sums.windows, sums.hits, sums.cut_off,
-                              sums.hits_outside, sums.bytes_left);
+                              sums.hits_outside, sums.bytes_left, sums.kept_ns);
     }
 
   private:
@@ -462,6 +463,7 @@ class RecordEncoder {
             }
             ends.push_back(data.size());
             sums.hits += record.hits;
+            sums.kept_ns += static_cast<uint64_t>(record.window.end - record.window.begin);
             sums.cut_off += (record.window.status & window_records::cut_off) != 0;
         });
         sums.windows += order.size();
@@ -592,16 +594,18 @@ void add_event_records(nb::module_& module)
             "__init__",
             [](Layout* self, uint32_t sub_slice_ns, uint32_t margin_before, uint32_t margin_behind, uint32_t hit_size,
                uint32_t time_offset, uint32_t time_bytes, bool big_endian, uint32_t unit_numerator,
-               uint32_t unit_denominator, const std::vector<uint8_t>& no_hits) {
-                Layout layout{sub_slice_ns, margin_before, margin_behind,  hit_size,         time_offset,
-                              time_bytes,   big_endian,    unit_numerator, unit_denominator, {}};
+               uint32_t unit_denominator, const std::vector<uint8_t>& no_hits,
+               const std::map<uint32_t, int64_t>& clock_offsets_ns) {
+                Layout layout{sub_slice_ns, margin_before,  margin_behind,    hit_size, time_offset,     time_bytes,
+                              big_endian,   unit_numerator, unit_denominator, {},       clock_offsets_ns};
                 for (const uint8_t type : no_hits) layout.no_hits[type] = true;
                 layout.check();
                 new (self) Layout(layout);
             },
             nb::kw_only(), nb::arg("sub_slice_ns"), nb::arg("margin_before"), nb::arg("margin_behind"),
             nb::arg("hit_size"), nb::arg("time_offset"), nb::arg("time_bytes"), nb::arg("big_endian"),
-            nb::arg("unit_numerator"), nb::arg("unit_denominator"), nb::arg("no_hits"));
+            nb::arg("unit_numerator"), nb::arg("unit_denominator"), nb::arg("no_hits"),
+            nb::arg("clock_offsets_ns") = std::map<uint32_t, int64_t>{});
     nb::class_<RecordEncoder>(module, "RecordEncoder", "Writes kept events as MDF records with trigger banks")
         .def(nb::init<uint32_t, uint32_t, uint32_t, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
                       const Rows&, uint32_t, uint32_t, const Rows&, bool, uint32_t>(),

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "mep_banks.h"
@@ -18,6 +19,9 @@ struct Layout {
     bool big_endian = false;
     uint32_t unit_numerator = 1, unit_denominator = 1;
     std::array<bool, 256> no_hits{};  // bank types that a source sends in place of hits
+    // Time that is added to the hits of a source, by its id. A hit whose corrected time lies in the sub-slice before or
+    // behind belongs to that one, and the records have corrected times.
+    std::map<uint32_t, int64_t> clock_offsets_ns{};
 
     // Throws std::invalid_argument for a layout that cannot be used.
     void check() const;
@@ -105,17 +109,25 @@ class SliceHits {
         uint32_t event, at;  // a fragment, and its offset in the MFP
         uint16_t id;
         uint8_t version;
+        int64_t offset_ns;  // of its clock
     };
 
     static void begin(Record& record, const Window& window, uint32_t sub_slice);
     bool is_full(const Record& record) const;
     void append(Record& record, const Window& window, uint32_t sub_slice);
-    void append_hits(Record& record, const Source& source, uint32_t size, uint8_t type, int64_t from, int64_t to);
-    uint64_t time_of(const uint8_t* hit) const;
+    // Appends the hits of one sub-slice of a source with a clock offset, which may be in two fragments.
+    void append_corrected(Record& record, Source& source, uint32_t sub_slice, int64_t from, int64_t to);
+    // `later_ns` is added to the times of the hits; they count from the start of a neighbour if `is_neighbour`.
+    void append_hits(Record& record, const Source& source, uint32_t at, uint32_t size, uint8_t type, int64_t from,
+                     int64_t to, int64_t later_ns, bool is_neighbour);
+    uint64_t ticks_of(const uint8_t* hit) const;
+    // Writes a time, and returns false if the field of the hit has too few bits for it.
+    bool put_ticks(uint8_t* hit, uint64_t ticks) const;
 
     const Layout& layout_;
     std::size_t n_events_;
     std::vector<Source> sources_;
+    std::size_t max_banks_of_sub_slice_ = 0;
 };
 
 // Append the bank that describes a record, header included.

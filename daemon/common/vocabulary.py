@@ -404,15 +404,43 @@ class UdpRefusal(StrEnum):
 
 
 @unique
+class HeadRoomRule(StrEnum):
+    """What happens to time slices while the buffers are full.
+
+    keep: feeders wait. thin: one of a number of slices is computed, the others are dropped. drop: all are dropped.
+    """
+
+    KEEP = "keep"
+    THIN = "thin"
+    DROP = "drop"
+
+
+@unique
+class StreamTime(StrEnum):
+    """Time of the detector that passed through a node of a streaming chain, margins not counted.
+
+    taken: of all slices. late: of those that were closed by their deadline without a source. dropped: of those that a
+    rule dropped. kept: of the records of windows; records of neighbouring slices may overlap.
+    """
+
+    TAKEN = "taken"
+    LATE = "late"
+    DROPPED = "dropped"
+    KEPT = "kept"
+
+
+@unique
 class WindowCount(StrEnum):
     """What a node counts of the windows of a streaming chain.
 
-    slices, slice_bytes: time slices and the bytes of their MFPs. windows: windows that are kept, before overlapping
+    slices, slice_bytes: time slices and the bytes of their MFPs. late_slices: those that were closed by their deadline
+    without a source. windows: windows that are kept, before overlapping
     ones are merged. records, hits, bytes: their records, the hits in these, and their bytes.
     """
 
     SLICES = "slices"
     SLICE_BYTES = "slice_bytes"
+    LATE_SLICES = "late_slices"
     WINDOWS = "windows"
     RECORDS = "records"
     HITS = "hits"

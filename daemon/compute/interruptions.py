@@ -54,16 +54,20 @@ class Interruptions:
         self._interrupted: Mapping[int, int] = {}
 
     def divide(self, batch: Batch) -> tuple[list[Part], tuple[MepRecord, ...]]:
-        """The parts of a batch in order of computation, and the MEPs that must not be computed."""
+        """The parts of a batch in order of computation, and the MEPs that must not be computed.
+
+        Those that a rule drops are in neither.
+        """
         if batch.run != self._run:
             self._run = batch.run
             self._interrupted = self._computing.interrupted(batch.run)
         times = self._interrupted
+        meps = tuple(mep for mep in batch.meps if mep.dropped_by is None)
         if not times:
-            return [Part(batch, batch.meps)], ()
-        together = tuple(mep for mep in batch.meps if mep.mep not in times)
-        interrupted_meps = [mep for mep in batch.meps if 0 < times.get(mep.mep, 0) < MAX_INTERRUPTIONS]
-        left_out = tuple(mep for mep in batch.meps if times.get(mep.mep, 0) >= MAX_INTERRUPTIONS)
+            return [Part(batch, meps)] if meps else [], ()
+        together = tuple(mep for mep in meps if mep.mep not in times)
+        interrupted_meps = [mep for mep in meps if 0 < times.get(mep.mep, 0) < MAX_INTERRUPTIONS]
+        left_out = tuple(mep for mep in meps if times.get(mep.mep, 0) >= MAX_INTERRUPTIONS)
         if interrupted_meps:
             log.warning("meps_computed_alone", run=batch.run, meps=as_ranges(mep.mep for mep in interrupted_meps))
         for mep in left_out:

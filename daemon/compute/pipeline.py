@@ -213,9 +213,14 @@ class Pipeline:
         results = BatchResults(
             batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED, self._lists, self._n_counters
         )
+        job = self._jobs[batch.slot] = _Job(batch, results, max(1, len(parts)), left_out)
+        if not parts and batch.run == self._run_of_engine and not self._waiting:
+            # Dropped MEPs free their slot at once, even if batches are computed one after the other.
+            job.tck = self._tck
+            self._finish(job)
+            return
         # A batch without MEPs to compute keeps its place among the others, because it may begin a run.
         parts = parts or [Part(batch, ())]
-        self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
         self._waiting += parts
 
     def _may_start(self, part: Part) -> bool:

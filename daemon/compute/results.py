@@ -60,7 +60,8 @@ def flags_of(mep: MepRecord) -> EventFlag:
 class BatchResults:
     """Collects the results of the MEPs of a batch, part by part.
 
-    Until a MEP has results, no line accepts its events, and they carry the flag `not_computed`.
+    Until a MEP has results, no line accepts its events, and they carry the flag `not_computed`, or DROPPED if a
+    rule drops it.
     """
 
     def __init__(
@@ -89,7 +90,8 @@ class BatchResults:
             summary=np.zeros((n, n_counters), dtype=np.uint32),
         )
         for mep in meps:
-            self._all.flags[self._rows[mep.mep]] = flags_of(mep) | not_computed
+            not_decided = not_computed if mep.dropped_by is None else EventFlag.DROPPED
+            self._all.flags[self._rows[mep.mep]] = flags_of(mep) | not_decided
 
     def add(self, meps: Sequence[MepRecord], output: Output) -> None:
         """Add the rows of `output`, of MEPs that were computed together."""

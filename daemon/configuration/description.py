@@ -22,6 +22,9 @@ def type_name(annotation: Any) -> str:
         return " or ".join(type_name(part) for part in typing.get_args(annotation) if part is not types.NoneType)
     if origin is tuple:
         return f"list of {type_name(typing.get_args(annotation)[0])}"
+    if origin is dict:
+        key, value = typing.get_args(annotation)
+        return f"table of {type_name(value)} by {type_name(key)}"
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return " or ".join(f"`{member}`" for member in annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -5,7 +5,7 @@
 
 from pydantic import Field
 
-from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
+from hltnode.daemon.common.vocabulary import CloseReason, HeadRoomRule, IncompletePolicy
 from hltnode.daemon.configuration.key_types import (
     KIB,
     MIB,
@@ -14,6 +14,7 @@ from hltnode.daemon.configuration.key_types import (
     IpAddress,
     SecretPath,
     Section,
+    SourceId,
     SourceIds,
     UdpEndpoint,
     UnixPath,
@@ -178,6 +179,21 @@ class BuilderSection(Section):
             CloseReason.END_OF_RUN: self.on_end_of_run,
         }
         return frozenset(reason for reason, policy in policies.items() if policy is IncompletePolicy.ERROR)
+
+
+class StreamingSection(Section):
+    """Time slices, for a chain of a detector without a trigger signal: head-room and clocks. Other chains refuse keys
+    that differ from their defaults."""
+
+    head_room: HeadRoomRule = HeadRoomRule.KEEP
+    """Rule for slices that come while every slot waits for the back end or is in it: keep, feeders wait; thin, one of
+    `streaming.thin_to_one_of` slices is computed; drop, none is. Dropped slices are acknowledged, flagged and
+    counted."""
+    thin_to_one_of: int = Field(default=2, ge=2, le=1_000_000)
+    """With the rule thin, the node computes one of this number of slices that come while the buffers are full."""
+    clock_offsets_ns: dict[SourceId, int] | None = None
+    """Time in ns that is added to the hits of a source before they are sorted, by source id: a source whose clock is
+    late by 40 ns has 40. The chain bounds it. If not set, all clocks are right."""
 
 
 class RequestsSection(Section):

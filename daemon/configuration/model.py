@@ -18,6 +18,7 @@ from hltnode.daemon.configuration.input_sections import (
     RequestsSection,
     ShadowSection,
     SharedMemorySection,
+    StreamingSection,
     TapSection,
     UdpSection,
 )
@@ -68,6 +69,7 @@ class NodeConfig(BaseSettings):
     udp: UdpSection = Field(default_factory=UdpSection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     builder: BuilderSection = Field(default_factory=BuilderSection)
+    streaming: StreamingSection = Field(default_factory=StreamingSection)
     pipeline: PipelineSection = Field(default_factory=PipelineSection)
     latency: LatencySection = Field(default_factory=LatencySection)
     geometry: GeometrySection = Field(default_factory=GeometrySection)

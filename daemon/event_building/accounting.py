@@ -49,9 +49,26 @@ def mep_accounting(counters: Counters, builder: EventBuilder) -> dict[str, int]:
     return {"opened": counters.meps_opened, **classes, "unaccounted": counters.meps_opened - sum(classes.values())}
 
 
+def slice_accounting(counters: Counters, builder: EventBuilder) -> dict[str, int]:
+    """Number of closed time slices in each class: `closed = computed + thin + drop + in_slots + unaccounted`.
+
+    ``computed``: those that the back end gets. ``in_slots``: those in slots that are not sealed.
+    """
+    classes = {
+        "computed": counters.meps_sealed,
+        **{rule.value: count for rule, count in counters.slices_dropped.items()},
+        "in_slots": sum(len(slot.meps) - slot.open_meps for slot in builder.pool.filling),
+    }
+    closed = sum(counters.meps_closed.values())
+    return {"closed": closed, **classes, "unaccounted": closed - sum(classes.values())}
+
+
 def accounting(counters: Counters, builder: EventBuilder) -> dict[str, dict[str, int]]:
-    """Both identities, for /status, run summaries and tests."""
-    return {"fragments": fragment_accounting(counters, builder), "meps": mep_accounting(counters, builder)}
+    """The identities, for /status, run summaries and tests; that of slices only for a streaming chain."""
+    accounts = {"fragments": fragment_accounting(counters, builder), "meps": mep_accounting(counters, builder)}
+    if counters.is_streaming:
+        accounts["slices"] = slice_accounting(counters, builder)
+    return accounts
 
 
 def closes(accounts: dict[str, dict[str, int]]) -> bool:

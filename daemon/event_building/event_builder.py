@@ -17,6 +17,7 @@ from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.builder_state import BuilderState
 from hltnode.daemon.event_building.closed_meps import ClosedMeps
 from hltnode.daemon.event_building.deadlines import NEVER_NS, look_ns, meps_to_close, next_deadline_ns
+from hltnode.daemon.event_building.head_room import HeadRoom
 from hltnode.daemon.event_building.slots import Slot, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
@@ -69,6 +70,7 @@ class EventBuilder(BuilderState):
         """Called when a stimulus other than a tick has lowered `wake_ns`."""
         super().__init__(pool, limits, counters)
         self._look_ns = look_ns(limits)
+        self._head_room = HeadRoom(limits)
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
             FragmentArrived: self._fragment_arrived,
             Tick: self._tick,
@@ -130,6 +132,7 @@ class EventBuilder(BuilderState):
         self._refused_up_to = -1
         self._last_opened = -1
         self.window.start_run(start.events_per_mep)
+        self._head_room.start_run()
         self.draining = False
         self.closed = False
         self.counters.expect_sources(self.sources)
@@ -339,6 +342,8 @@ class EventBuilder(BuilderState):
             mep.missing = self.missing(mep)
             for source in mep.missing:
                 self.counters.sources[source].missing += 1
+                if reason is CloseReason.TIMEOUT:
+                    self.counters.sources[source].late += 1
         self.counters.meps_closed[reason] += 1
         self.counters.fragments_built += mep.n_fragments
         effects.append(CloseMep(mep))
@@ -379,6 +384,10 @@ class EventBuilder(BuilderState):
     def _seal(self, slot: Slot, effects: list[Effect]) -> None:
         assert self.run is not None
         self.pool.seal(slot)
+        dropped = self._head_room.drop(slot.meps, self._slots, slot)
+        self.counters.meps_sealed += len(slot.meps) - dropped
+        if dropped:
+            self.counters.slices_dropped[self._limits.head_room] += dropped
         effects.append(SealSlot(Batch(slot.index, self.run, tuple(slot.meps), self.floor)))
 
     def _grant(self, effects: list[Effect], *, small_steps: bool = True) -> None:

@@ -68,6 +68,7 @@ class RunSummary:
         totals = self._totals()
         grown = {part: _minus(values, before.get(part, {})) for part, values in totals.items()}
         grown["missing_by_source"] = {source: n for source, n in grown["missing_by_source"].items() if n}
+        accounts = [part for part in ("fragments", "meps", "slices") if part in totals]
         return {
             "version": SUMMARY_VERSION,
             "run": run,
@@ -78,8 +79,8 @@ class RunSummary:
             "begin": _iso(begin_s),
             "end": _iso(self._wall_s()),
             **grown,
-            "identities": {part: totals[part]["unaccounted"] == 0 for part in ("fragments", "meps")},
-            "accounting_closes": closes({part: totals[part] for part in ("fragments", "meps")}),
+            "identities": {part: totals[part]["unaccounted"] == 0 for part in accounts},
+            "accounting_closes": closes({part: totals[part] for part in accounts}),
         }
 
 

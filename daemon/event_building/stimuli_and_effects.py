@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon._native import MepFragments
-from hltnode.daemon.common.vocabulary import CloseReason, SlotState
+from hltnode.daemon.common.vocabulary import CloseReason, HeadRoomRule, SlotState
 from hltnode.protocol.errors import RejectReason
 
 
@@ -25,6 +25,8 @@ class BuilderLimits:
     its way a second time.
     ``evict_ns``: the same as ``mep_timeout_ns`` when no place is left.
     ``error_on``: close reasons whose MEPs go to the error stream.
+    ``head_room``: the rule for MEPs of slots that are sealed while the buffers are full. ``thin_to_one_of``: the rule
+    thin computes one of this number of such MEPs.
     """
 
     mep_timeout_ns: int
@@ -34,6 +36,8 @@ class BuilderLimits:
     flush_deadline_ns: int
     closed_ring: int
     error_on: frozenset[CloseReason] = frozenset()
+    head_room: HeadRoomRule = HeadRoomRule.KEEP
+    thin_to_one_of: int = 2
 
 
 class MepRecord:
@@ -46,6 +50,7 @@ class MepRecord:
     ``sent_again``: feeders send this MEP out of the order of ids. It was opened after a younger MEP was complete, or
     after this MEP or a younger one found no place.
     ``ahead``: opened before an older MEP.
+    ``dropped_by``: the rule that drops the MEP, because the buffers were full when its slot was sealed.
     """
 
     __slots__ = (
@@ -55,6 +60,7 @@ class MepRecord:
         "arrived",
         "close_reason",
         "closed_ns",
+        "dropped_by",
         "error_stream",
         "first_event",
         "first_ns",
@@ -92,6 +98,7 @@ class MepRecord:
         self._masked = self._sources = 0
         self.close_reason: CloseReason | None = None
         self.error_stream = False
+        self.dropped_by: HeadRoomRule | None = None
         self.overtaken_ns: int | None = None
         self.missing: tuple[int, ...] = ()
 

@@ -26,6 +26,7 @@ from hltnode.daemon.common.vocabulary import (
     DropReason,
     ErrorPlace,
     EventStream,
+    HeadRoomRule,
     HeldEnd,
     HistogramFileOutcome,
     MepStage,
@@ -34,6 +35,7 @@ from hltnode.daemon.common.vocabulary import (
     SeedFault,
     ShadowLoss,
     Stage,
+    StreamTime,
     ThreadSetting,
     UdpRefusal,
     WindowCount,
@@ -273,6 +275,14 @@ class Counters:
     # Event builder
     meps_opened: int = 0
     meps_abandoned: int = 0
+    meps_sealed: int = 0
+    """MEPs that the back end gets, or that earlier sessions of the node ended on."""
+    is_streaming: bool = False
+    """The MEPs are time slices."""
+    slices_dropped: dict[HeadRoomRule, int] = field(
+        default_factory=lambda: dict.fromkeys((HeadRoomRule.THIN, HeadRoomRule.DROP), 0)
+    )
+    """Time slices that a rule dropped, because the buffers were full."""
     meps_closed: dict[CloseReason, int] = field(default_factory=lambda: dict.fromkeys(CloseReason, 0))
     accounting_broken: int = 0
     """Accounting checks that found a fragment or MEP in no class: a defect of the node."""
@@ -316,6 +326,8 @@ class Counters:
     windows: dict[WindowCount, int] = field(default_factory=lambda: dict.fromkeys(WindowCount, 0))
     """Windows of time of a streaming chain."""
     window_faults: dict[WindowFault, int] = field(default_factory=lambda: dict.fromkeys(WindowFault, 0))
+    stream_ns: dict[StreamTime, int] = field(default_factory=lambda: dict.fromkeys(StreamTime, 0))
+    """Time of the detector that passed through a streaming chain."""
     objects: dict[str, int] = field(default_factory=dict)
     """Objects found in events, by collection; the chain declares the collections, see `set_collections`."""
 

@@ -376,10 +376,22 @@ TABLE = (
     ),
     counters(
         "windows",
-        "Windows of time of a streaming chain: slices and their bytes, windows that are kept, their records, hits and "
-        "bytes.",
+        "Windows of time of a streaming chain: slices, their bytes, late ones among them, windows that are kept, their "
+        "records, hits and bytes.",
         "count",
         lambda r: r.counters.windows.items(),
+    ),
+    counters(
+        "slices_dropped",
+        "Time slices that the rule streaming.head_room dropped, because the buffers were full.",
+        "rule",
+        lambda r: r.counters.slices_dropped.items(),
+    ),
+    counters(
+        "stream_seconds",
+        "Time of the detector: of all slices, of late and of dropped ones, and in records of windows.",
+        "time",
+        lambda r: [(time, ns / 1e9) for time, ns in r.counters.stream_ns.items()],
     ),
     counters(
         "window_faults",

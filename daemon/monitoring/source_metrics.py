@@ -64,6 +64,11 @@ def source_families(
         [(source, of.missing) for source, of in sources],
     )
     yield SourceFamily(
+        "hltnode_source_late_total",
+        "MEPs closed by their deadline (builder.mep_timeout_ms) without the source.",
+        [(source, of.late) for source, of in sources],
+    )
+    yield SourceFamily(
         "hltnode_source_silent",
         "1 if other sources deliver and the source does not.",
         [(source, source in silent) for source, _ in sources],

@@ -73,13 +73,14 @@ void add_source_table(nb::module_& module)
             "__init__",
             [](SourceCounters* self, uint64_t fragments, uint64_t bytes, uint64_t missing,
                std::optional<int64_t> last_seen_ns) {
-                new (self) SourceCounters{fragments, bytes, missing, last_seen_ns, {}};
+                new (self) SourceCounters{fragments, bytes, missing, 0, last_seen_ns, {}};
             },
             nb::kw_only(), nb::arg("fragments") = 0, nb::arg("bytes") = 0, nb::arg("missing") = 0,
             nb::arg("last_seen_ns") = nb::none())
         .def_rw("fragments", &SourceCounters::fragments)
         .def_rw("bytes", &SourceCounters::bytes)
         .def_rw("missing", &SourceCounters::missing)
+        .def_rw("late", &SourceCounters::late)
         .def_ro("error_banks", &SourceCounters::error_banks)
         .def_rw("last_seen_ns", &SourceCounters::last_seen_ns, nb::arg().none());
     nb::class_<SourceTable>(module, "SourceTable", "Counters of the expected sources, by source id")

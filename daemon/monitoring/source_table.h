@@ -14,6 +14,7 @@ struct SourceCounters {
     uint64_t fragments = 0;  // with a readable header, including rejected fragments
     uint64_t bytes = 0;
     uint64_t missing = 0;                 // MEPs closed without the source
+    uint64_t late = 0;                    // those among them that were closed by their deadline
     std::optional<int64_t> last_seen_ns;  // loop time (monotonic, ns) of the last fragment
     std::vector<uint64_t> error_banks;    // of each error type; empty before the first
 };

@@ -117,6 +117,8 @@ class BatchDelivery:
                 counters.windows[count] += n
             for fault, n in written.windows.faults.items():
                 counters.window_faults[fault] += n
+            for time, ns in written.windows.times.items():
+                counters.stream_ns[time] += ns
         counters.meps_not_processed += len(computed.not_processed)
         for timings in computed.timings:
             counters.stages[Stage.H2D].observe(timings.h2d)

@@ -168,7 +168,7 @@ class BatchPath:
             ),
             windows=None
             if engine.streaming is None or engine.windows is None
-            else TimeWindows(engine.streaming, engine.windows, engine.error_types),
+            else TimeWindows(engine.streaming, engine.windows, engine.error_types, config.streaming.clock_offsets_ns),
             gathered=gathered_streams(config),
             stored=output.streams,
             keeps_events=not core.is_shadow,

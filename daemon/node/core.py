@@ -54,6 +54,7 @@ class NodeCore:
         self.counters.set_lines(engine.lines)
         self.counters.set_collections(engine.collections)
         self.counters.set_flags(engine.flags)
+        self.counters.is_streaming = engine.streaming is not None
         self.counters.set_error_types(engine.error_types)
         self.session = secrets.token_hex(8)
         # A shadow has one feeder, in this process.

@@ -103,4 +103,6 @@ def builder_limits(config: NodeConfig) -> BuilderLimits:
         flush_deadline_ns=times.flush_deadline_ns,
         closed_ring=builder.closed_ring,
         error_on=builder.error_on(),
+        head_room=config.streaming.head_room,
+        thin_to_one_of=config.streaming.thin_to_one_of,
     )

@@ -40,6 +40,23 @@ def memory_status(memory: SlotMemory) -> dict[str, int]:
     return {"device": memory.device, "pinned": memory.pinned, "thread": memory.thread}
 
 
+def streaming_status(counters: Counters) -> dict[str, Any]:
+    """Slices and windows of a streaming chain since the start of the node.
+
+    dropped: slices by rule. late: sources that were most often late, with their slices. seconds: time of the detector.
+    flagged: sub-slices by flag, without those that no flag has.
+    """
+    late = nlargest(SHOWN_SOURCES, ((of.late, source) for source, of in counters.sources.items() if of.late))
+    return {
+        **{str(count): n for count, n in counters.windows.items()},
+        "dropped": {str(rule): n for rule, n in counters.slices_dropped.items()},
+        "late_sources": [{"source": source, "slices": n} for n, source in late],
+        "seconds": {str(time): ns / 1e9 for time, ns in counters.stream_ns.items()},
+        "faults": {str(fault): n for fault, n in counters.window_faults.items()},
+        "flagged": {name: n for name, n in counters.events_flagged.items() if n},
+    }
+
+
 class NodeStatus:
     """Reads the state of all parts on request, in the event loop."""
 
@@ -157,6 +174,7 @@ class NodeStatus:
             "conditions": {each.name: _condition(each) for each in self._conditions()},
             "error_banks": _error_banks(counters),
             "log_lines_lost": lines_lost(),
+            "streaming": streaming_status(counters) if counters.is_streaming else None,
             "accounting": accounting(counters, builder),
         }
 

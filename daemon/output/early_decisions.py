@@ -19,14 +19,15 @@ def would_repeat(computed: ComputedBatch) -> bool:
 
     A decision that leaves before the journal has its MEP is made again after a kill. It must then be the same one. That
     is certain for complete MEPs that the back end computed with all others of their batch: their decisions depend on
-    their fragments and on the TCK only. An incomplete MEP may be complete when it is sent again.
+    their fragments and on the TCK only. An incomplete MEP may be complete when it is sent again, and a
+    dropped one may find room.
     """
     meps = computed.batch.meps
     return (
         computed.error is None
         and not computed.not_processed
         and len(computed.timings) == 1
-        and not any(mep.missing or mep.error_stream for mep in meps)
+        and not any(mep.missing or mep.error_stream or mep.dropped_by is not None for mep in meps)
     )
 
 

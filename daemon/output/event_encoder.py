@@ -81,7 +81,7 @@ class EncodedWindows:
 
     windows: number of windows before they are merged. hits: hits of the records. cut_off: records of windows that reach
     beyond the margin. hits_outside, bytes_left: hits outside of their sub-slice, and bytes of fragments that are no
-    whole record, as often as a window meets them.
+    whole record, as often as a window meets them. kept_ns: length of all records.
     """
 
     data: bytes
@@ -92,6 +92,7 @@ class EncodedWindows:
     cut_off: int
     hits_outside: int
     bytes_left: int
+    kept_ns: int
 
 
 class EventEncoder:

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.vocabulary import CloseReason, EventStream, WindowCount, WindowFault
+from hltnode.daemon.common.vocabulary import CloseReason, EventStream, StreamTime, WindowCount, WindowFault
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
-from hltnode.daemon.output.time_windows import TimeWindows, WindowTally
+from hltnode.daemon.output.time_windows import TimeWindows, WindowTally, is_late
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.protocol.transport.decisions import (
@@ -274,6 +274,7 @@ class EventGatherer:
         return WindowTally(
             {
                 WindowCount.SLICES: len(batch.meps),
+                WindowCount.LATE_SLICES: sum(map(is_late, batch.meps)),
                 WindowCount.SLICE_BYTES: sum(int(mep.fragments[:, 2].sum()) for mep in batch.meps),
                 WindowCount.WINDOWS: int(counts[kept != 0].sum()) - n_empty,
             },
@@ -282,6 +283,7 @@ class EventGatherer:
                 WindowFault.EMPTY: n_empty,
                 WindowFault.MESSAGE_TOO_LARGE: sum(left_out),
             },
+            self._windows.times(batch.meps),
         )
 
     def _window_records(self, decided: DecidedBatch, tally: WindowTally) -> tuple[list[RecordBlock], WindowTally]:
@@ -318,6 +320,7 @@ class EventGatherer:
                 WindowFault.HIT_OUTSIDE: encoded.hits_outside,
                 WindowFault.BYTES_LEFT: encoded.bytes_left,
             },
+            {**tally.times, StreamTime.KEPT: encoded.kept_ns},
         )
         return [block] if len(block) else [], of_records
 

@@ -5,8 +5,8 @@ compiled (protocol/window_records.cpp); Python sees slices.
 """
 
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import WindowCount, WindowFault
+from hltnode.daemon.common.vocabulary import CloseReason, StreamTime, WindowCount, WindowFault
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.processing.framework.output_lists import ListContent, OutputList
@@ -32,12 +32,19 @@ LOG_INTERVAL_NS = 10_000_000_000
 log = get_logger("time_windows")
 
 
+def is_late(mep: MepRecord) -> bool:
+    """Whether a slice was closed by its deadline, before a source had sent its part."""
+    return mep.close_reason is CloseReason.TIMEOUT and bool(mep.missing)
+
+
 @dataclass(frozen=True, slots=True)
 class WindowTally:
     """What became of the windows of one batch."""
 
     counts: Mapping[WindowCount, int]
     faults: Mapping[WindowFault, int]
+    times: Mapping[StreamTime, int] = field(default_factory=dict)
+    """ns of the detector."""
 
 
 class TimeWindows:
@@ -46,9 +53,16 @@ class TimeWindows:
     Args:
         windows: the list of windows of the chain.
         no_hits: bank types that a source sends in place of hits.
+        clock_offsets: ns that are added to the times of sources, by their ids. Records have the corrected times.
     """
 
-    def __init__(self, streaming: Streaming, windows: OutputList, no_hits: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        streaming: Streaming,
+        windows: OutputList,
+        no_hits: Collection[int] = (),
+        clock_offsets: Mapping[int, int] | None = None,
+    ) -> None:
         self._streaming = streaming
         self._windows = windows
         hit, unit = streaming.hit, Fraction(streaming.hit.unit_ns)
@@ -63,6 +77,7 @@ class TimeWindows:
             unit_numerator=unit.numerator,
             unit_denominator=unit.denominator,
             no_hits=sorted(no_hits),
+            clock_offsets_ns=dict(clock_offsets or {}),
         )
         kinds = windows.description.values
         self._description = ListDescription(
@@ -111,6 +126,16 @@ class TimeWindows:
         found: NDArray[np.uint8] = ((results.accepted != 0) & (to_error == 0)).astype(np.uint8)
         found[: self._streaming.margin_before] = 0
         found[mep.n_events - self._streaming.margin_behind :] = 0
+        return found
+
+    def times(self, meps: Sequence[MepRecord]) -> dict[StreamTime, int]:
+        """Time of slices in ns, margins not counted: of all, of late ones, and of those that a rule dropped."""
+        found = dict.fromkeys(StreamTime, 0)
+        for mep in meps:
+            core_ns = self._streaming.core(mep.n_events) * self._streaming.sub_slice_ns
+            found[StreamTime.TAKEN] += core_ns
+            found[StreamTime.LATE] += core_ns if is_late(mep) else 0
+            found[StreamTime.DROPPED] += 0 if mep.dropped_by is None else core_ns
         return found
 
     @staticmethod

@@ -6,6 +6,7 @@ nothing. This module declares the tables for both languages.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntFlag
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from hltnode.processing.framework.collections import (
     SharedTypes,
     View,
 )
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import FLAGS_OF_HOST, EventFlag
 from hltnode.processing.framework.limits import MAX_EVENTS_PER_MEP
 from hltnode.protocol.raw_data.bank_types import NO_BANK
 
@@ -73,11 +74,12 @@ Decoders need all fields at once, and one memory access loads them.
 ROW_RANGE = Record("row_range", np.dtype([("first", "<u4"), ("count", "<u4")]))
 """Rows of one sub-detector in one MEP."""
 
+_KernelFlag = IntFlag("_KernelFlag", [(str(flag.name), int(flag)) for flag in EventFlag if not flag & FLAGS_OF_HOST])  # type: ignore[misc]
 batch_types = SharedTypes(
     __file__,
     "batch_types",
     records=(BATCH_HEADER, MFP_ROW, EVENT_ROW, FRAGMENT_ROW, ROW_RANGE),
-    enums={"event_flag": EventFlag},
+    enums={"event_flag": _KernelFlag},
     sizes={
         "n_subdetectors": N_SUBDETECTORS,
         "no_bank": NO_BANK,

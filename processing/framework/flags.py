@@ -34,11 +34,17 @@ class EventFlag(IntFlag):
     PREFILTERED = 2048
     """The event failed a prefilter of every line that needs its further reconstruction, which ended there. No reason to
     keep an event."""
+    DROPPED = 4096
+    """The time slice of this sub-slice was not computed: the buffers were full, and a rule drops slices then. It
+    carries no decision of a line. No reason to keep it."""
 
 
+FLAGS_OF_HOST = EventFlag.DROPPED
+"""Flags that only the host sets: kernels do not know them, so one more compiles no kernel again."""
 CHAIN_BITS = (5, 7, 8, *range(16, 32))
-"""Bits that a chain may name. The others belong to the framework, 12 to 15 for flags to come."""
+"""Bits that a chain may name. The others belong to the framework, 13 to 15 for flags to come."""
 _NO_ERROR = EventFlag.INCOMPLETE | EventFlag.CANDIDATES_LEFT_OUT | EventFlag.LIST_LEFT_OUT | EventFlag.PREFILTERED
+_NO_ERROR |= FLAGS_OF_HOST
 
 
 @unique

@@ -12,9 +12,11 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import DeclarationError
 from hltnode.processing.framework.output_lists import OutputList
+from hltnode.protocol.raw_data.source_id import number_of, subdetector_of
 
 START, END, LINES = "start_ns", "end_ns", "lines"
 """Values of a list of windows that every streaming chain has."""
@@ -59,13 +61,28 @@ class HitLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClockOffsets:
+    """How the kernels of a chain correct the clocks of sources.
+
+    column: the constant column with i32 ns that are added to the times of a source, by the number of the source. A hit
+    that leaves its sub-slice so belongs to the one before or behind. size: its elements. reach_ns: time before and
+    behind a sub-slice in which its candidates and windows have hits, at most.
+    """
+
+    column: str
+    size: int
+    reach_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Streaming:
     """How a chain cuts time.
 
     sub_slice_ns: length of a sub-slice in ns. margin_before, margin_behind: sub-slices at the start and the end of each
     slice that repeat those of its neighbours. hit: the record of a hit. subdetectors: those whose fragments are hits
     (top five bits of a source id), None: all. constants: the constants of the sequence that have the values of fields,
-    by the names of the fields; a configuration that changes them changes how the chain cuts time.
+    by the names of the fields; a configuration that changes them changes how the chain cuts time. clock_offsets: how
+    the kernels correct clocks; None: they do not.
 
     Raises DeclarationError for a length outside of 1 to MAX_SUB_SLICE_NS, and for margins that leave no sub-slice.
     """
@@ -76,6 +93,7 @@ class Streaming:
     hit: HitLayout
     subdetectors: frozenset[int] | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
+    clock_offsets: ClockOffsets | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.sub_slice_ns <= MAX_SUB_SLICE_NS:
@@ -107,9 +125,51 @@ class Streaming:
             changed[name] = found.pop()
         return replace(self, **changed)
 
+    @property
+    def max_clock_offset_ns(self) -> int:
+        """Largest clock offset of a source. Beyond it, hits of a window could lie outside of the margins.
+
+        Kernels correct by less than a sub-slice: they read the hits of its two neighbours.
+        """
+        if self.clock_offsets is None or min(self.margin_before, self.margin_behind) == 0:
+            return 0
+        return max(0, self.sub_slice_ns - self.clock_offsets.reach_ns)
+
     def core(self, n_events: int) -> int:
         """Number of sub-slices of a slice of `n_events` events without its margins; 0 if it has margins only."""
         return max(0, n_events - self.margins)
+
+
+def clock_offset_constants(
+    chain: str, streaming: Streaming | None, offsets: Mapping[int, int]
+) -> dict[str, NDArray[np.uint8]]:
+    """The constant column with the clock offsets of sources (ns, by source id); none without offsets.
+
+    Raises ValueError, which names the source, for an offset that the chain cannot correct.
+    """
+    if not offsets:
+        return {}
+    if streaming is None:
+        raise ValueError(f"chain {chain} has no time slices, so no clocks of sources are corrected")
+    if streaming.clock_offsets is None:
+        raise ValueError(f"the kernels of chain {chain} correct no clocks")
+    table = np.zeros(streaming.clock_offsets.size, np.int32)
+    most, hit = streaming.max_clock_offset_ns, streaming.hit
+    for source, offset in offsets.items():
+        if streaming.subdetectors is not None and subdetector_of(source) not in streaming.subdetectors:
+            raise ValueError(f"source {source}: chain {chain} takes no hits from sub-detector {subdetector_of(source)}")
+        number = number_of(source)
+        if number >= len(table):
+            raise ValueError(f"source {source}: chain {chain} corrects the clocks of sources 0 to {len(table) - 1}")
+        if abs(offset) > most:
+            raise ValueError(
+                f"source {source}: {offset} ns, but with these sub-slices and margins the largest clock offset of "
+                f"chain {chain} is {most} ns"
+            )
+        if (offset / Fraction(hit.unit_ns)).denominator != 1:
+            raise ValueError(f"source {source}: {offset} ns is no whole number of units of {hit.unit_ns} ns")
+        table[number] = offset
+    return {streaming.clock_offsets.column: table.view(np.uint8)}
 
 
 def check_windows(chain: str, streaming: Streaming | None, windows: str, lists: Sequence[OutputList]) -> None:

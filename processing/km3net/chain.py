@@ -2,15 +2,29 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
-from hltnode.processing.framework.streaming import HitLayout, Streaming
-from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND, SUB_SLICE_NS
+from hltnode.processing.framework.streaming import ClockOffsets, HitLayout, Streaming
+from hltnode.processing.km3net.detector_constants import (
+    MARGIN_BEFORE,
+    MARGIN_BEHIND,
+    SUB_SLICE_NS,
+    WINDOW_REACH_NS,
+)
 from hltnode.processing.km3net.geometry.detector import table_bytes
 from hltnode.processing.km3net.geometry.pmt_table import pmt_table, pmt_types
-from hltnode.processing.km3net.hits.collections import candidate_count, km3net_types, own_hit_count, window_count
+from hltnode.processing.km3net.hits.collections import (
+    N_SOURCES,
+    candidate_count,
+    clock_offset,
+    km3net_types,
+    own_hit_count,
+    window_count,
+)
 from hltnode.processing.km3net.hits.flags import km3net_flag_types
 from hltnode.processing.km3net.hits.sort_hits import sort_hits
 from hltnode.processing.km3net.lines.histograms import KM3NET_HISTOGRAMS
@@ -40,6 +54,7 @@ STREAMING = Streaming(
     hit=HitLayout(size=HIT.itemsize, time_offset=TIME_OFFSET),
     subdetectors=frozenset({KM3NET_SUBDETECTOR}),
     constants={"sub_slice_ns": "length", "margin_before": "margin_before", "margin_behind": "margin_behind"},
+    clock_offsets=ClockOffsets(column=clock_offset.name, size=N_SOURCES, reach_ns=WINDOW_REACH_NS),
 )
 
 CHAIN = TriggerChain.offering(
@@ -56,7 +71,7 @@ CHAIN = TriggerChain.offering(
     types=(km3net_flag_types, km3net_types, pmt_types, selection_types),
     event_words=EVENT_WORDS,
     menu=KM3NET_MENU,
-    geometry={pmt_table.name: table_bytes},
+    geometry={pmt_table.name: table_bytes, clock_offset.name: lambda _: np.zeros(4 * N_SOURCES, np.uint8)},
     histograms=KM3NET_HISTOGRAMS,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,

@@ -13,4 +13,6 @@ GPU thread of B. Bouhadef et al., "Parallel Neutrino Triggers Using GPUs for an 
 DESY-PROC-2014-05, section 4.1."""
 MARGIN_BEFORE = 1
 MARGIN_BEHIND = 1
-"""Sub-slices of the neighbours that a time slice repeats. A window reaches at most 4 us to either side."""
+"""Sub-slices of the neighbours that a time slice repeats."""
+WINDOW_REACH_NS = 4_000
+"""A window reaches at most this far to either side of its first hits, and a trigger to later ones."""

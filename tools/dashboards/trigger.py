@@ -62,6 +62,48 @@ TRIGGER = Board(
                 ),
             ),
         ),
+        "Time slices and windows": (
+            Panel(
+                "Slices",
+                "short",
+                (
+                    Query(rate("hltnode_windows_total", "count", f'{NODES},count=~"slices|late_slices"'), "{{count}}"),
+                    Query(rate("hltnode_slices_dropped_total", "rule"), "dropped by {{rule}}"),
+                ),
+                "Only a streaming chain has them. Late: closed by the deadline without a source.",
+            ),
+            Panel(
+                "Windows kept",
+                "short",
+                (Query(rate("hltnode_windows_total", "count", f'{NODES},count=~"windows|records"'), "{{count}}"),),
+            ),
+            Panel(
+                "Part of the time",
+                "percentunit",
+                (
+                    Query(
+                        rate("hltnode_stream_seconds_total", "time", f'{NODES},time!="taken"')
+                        + " / on () group_left () sum("
+                        + rate("hltnode_stream_seconds_total", where=f'{NODES},time="taken"')
+                        + ")",
+                        "{{time}}",
+                    ),
+                ),
+                "Of the time of all slices: that of records of windows, of late slices, and of dropped ones.",
+            ),
+            Panel(
+                "Late sources",
+                "short",
+                (Query(f"topk(10, {rate('hltnode_source_late_total', 'source')})", "source {{source}}"),),
+                "Slices that were closed by their deadline without the source.",
+            ),
+            Panel(
+                "Faults of windows",
+                "short",
+                (Query(rate("hltnode_window_faults_total", "fault"), "{{fault}}"),),
+                "Windows, hits and bytes that are not kept as the chain wants.",
+            ),
+        ),
         "Outputs": (
             Panel(
                 "Event files",

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from hltnode.client.keys import load_key_pair
+from hltnode.daemon.commands.node.streaming_options import streaming_constants
 from hltnode.daemon.configuration.loading import ConfigError, errors_of, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.security.access_control import read_lists
@@ -73,6 +74,10 @@ def _problems_of_files(config: NodeConfig, file: Path | None) -> Iterator[str]:
     except ConfigError as error:
         yield str(error)
         return
+    try:
+        streaming_constants(config, file, chain, trigger)
+    except ConfigError as error:
+        yield str(error)
     try:
         with errors_of(file, "geometry.directory", config.geometry.directory):
             chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)

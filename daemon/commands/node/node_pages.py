@@ -91,6 +91,22 @@ class _MissingFeeder(msgspec.Struct):
     silent_seconds: float | None
 
 
+class _LateSource(msgspec.Struct):
+    source: int
+    slices: int
+
+
+class _Streaming(msgspec.Struct):
+    slices: int
+    late_slices: int
+    windows: int
+    dropped: dict[str, int]
+    late_sources: list[_LateSource]
+    seconds: dict[str, float]
+    faults: dict[str, int]
+    flagged: dict[str, int]
+
+
 class _Status(msgspec.Struct):
     """The types of the shown parts of /status: another program may listen at the address."""
 
@@ -112,6 +128,7 @@ class _Status(msgspec.Struct):
     conditions: dict[str, _Condition] = {}
     missing_feeders: list[_MissingFeeder] = []
     n_missing_feeders: int = 0
+    streaming: _Streaming | None = None
 
 
 def read_pages(url: str) -> Pages:
@@ -141,6 +158,37 @@ def _count(pages: Pages, path: tuple[str, ...]) -> int:
 
 def _error_banks(pages: Pages) -> int:
     return sum(pages.status["error_banks"]["by_type"].values())
+
+
+def _streaming(before: Pages | None, now: Pages, seconds: float | None) -> dict[str, Any] | None:
+    """Slices and windows of a streaming chain; None for another one.
+
+    Rates and the shares of the time of the slices are those between two readings; None where there was no slice.
+    """
+    of = now.status.get("streaming")
+    if of is None:
+        return None
+    earlier = None if before is None else before.status.get("streaming")
+
+    def rate(value: Any) -> float | None:
+        return None if earlier is None or not seconds else (value(of) - value(earlier)) / seconds
+
+    taken = rate(lambda each: each["seconds"]["taken"])
+    return {
+        "per_second": {
+            "slices": rate(lambda each: each["slices"]),
+            "windows": rate(lambda each: each["windows"]),
+            "late": rate(lambda each: each["late_slices"]),
+            "dropped": rate(lambda each: sum(each["dropped"].values())),
+        },
+        "share": {
+            name: None if not taken else (rate(lambda each: each["seconds"][name]) or 0.0) / taken  # noqa: B023
+            for name in ("kept", "late", "dropped")
+        },
+        "late_sources": of["late_sources"],
+        "faults": {name: n for name, n in of["faults"].items() if n},
+        "flagged": of["flagged"],
+    }
 
 
 def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
@@ -190,5 +238,6 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "error_banks": status["error_banks"],
         "conditions": status.get("conditions", {}),
         "output_free_bytes": status["output_free_bytes"],
+        "streaming": _streaming(before, now, seconds),
         "lines": {line: count for line, count in lines if count},
     }

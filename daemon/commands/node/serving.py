@@ -23,6 +23,7 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.commands.node.start_errors import json_errors
+from hltnode.daemon.commands.node.streaming_options import streaming_constants
 from hltnode.daemon.common import log
 from hltnode.daemon.common.threads import in_daemon_thread
 from hltnode.daemon.common.zmq_sockets import BindError
@@ -92,6 +93,9 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
                 chain.with_sequence(trigger.sequence).check_lists(names)
         with errors_of(config_file, "geometry.directory", config.geometry.directory):
             geometry = chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
+        geometry = {**geometry, **streaming_constants(config, config_file, chain, trigger)}
+        if config.streaming.clock_offsets_ns:
+            logger.info("clock_offsets", ns=config.streaming.clock_offsets_ns)
         with errors_of(config_file, "output.directory", config.output.directory.parent):
             check_directory(config.output.directory)
         backend = create_backend(

@@ -182,6 +182,7 @@ def _details(url: str, node: Node) -> list[RenderableType]:
             shown = ", ".join(map(str, sources[:SHOWN_SOURCES])) + (" ..." if len(sources) > SHOWN_SOURCES else "")
             found.append(Text(f"  sources {words}: {shown}", style="yellow"))
     found += [Text(text, style="yellow") for text in _error_banks(node)]
+    found += _streaming(node.get("streaming"))
     found += _conditions(node["conditions"])
     lines = list(node["lines"].items())
     for line, count in lines[:SHOWN_LINES]:
@@ -203,6 +204,35 @@ def _error_banks(node: Node) -> list[str]:
         f"  error banks in place of data: {counts}; now {_rate(node['per_second']['error_banks'])}/s",
         f"  sources with most of them: {shown}" + (" ..." if len(most) > SHOWN_SOURCES else ""),
     ]
+
+
+def _streaming(of: dict[str, Any] | None) -> list[RenderableType]:
+    """Slices and windows of a streaming chain; what is missing of them in yellow."""
+    if of is None:
+        return []
+    rates, share = of["per_second"], of["share"]
+    found = [
+        Text(
+            f"  {_rate(rates['slices'])} slices/s, {_rate(rates['windows'])} windows/s, "
+            f"{_share(share['kept'])} of the time kept"
+        ),
+        Text(
+            f"  slices late: {_rate(rates['late'])}/s ({_share(share['late'])}), "
+            f"dropped: {_rate(rates['dropped'])}/s ({_share(share['dropped'])})",
+            style="yellow" if rates["late"] or rates["dropped"] else "",
+        ),
+    ]
+    if late := of["late_sources"]:
+        shown = ", ".join(f"{row['source']} ({row['slices']})" for row in late[:SHOWN_SOURCES])
+        found.append(Text(f"  sources late since the start: {shown}", style="yellow"))
+    for words, counts in (("flags of sub-slices", of["flagged"]), ("faults of windows", of["faults"])):
+        if counts:
+            found.append(Text(f"  {words}: " + ", ".join(f"{n} {name}" for name, n in counts.items()), style="yellow"))
+    return list(found)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
 
 
 def _conditions(conditions: dict[str, dict[str, Any]]) -> list[RenderableType]:

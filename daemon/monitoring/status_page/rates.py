@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from hltnode.daemon.common.vocabulary import StreamTime, WindowCount
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.status_page.last_hour import LastHour
 
@@ -14,7 +15,11 @@ WINDOW = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Rates per second, over `seconds`; lines by name, dead time as fractions by reason."""
+    """Rates per second, over `seconds`; lines by name, dead time as fractions by reason.
+
+    stream: of a streaming chain slices, windows, late and dropped slices, and seconds of the detector: `taken` of all
+    slices, `kept` of records.
+    """
 
     seconds: float
     events: float
@@ -22,6 +27,7 @@ class Rates:
     bytes: float
     lines: Mapping[str, float]
     dead_time: Mapping[str, float]
+    stream: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class _Taken:
     nbytes: int
     lines: list[int]
     dead_time: dict[str, float]
+    stream: dict[str, float]
 
 
 class RateWindow:
@@ -67,6 +74,7 @@ class RateWindow:
             dead_time={
                 reason: (value - first.dead_time[reason]) * per_second for reason, value in now.dead_time.items()
             },
+            stream={name: (value - first.stream[name]) * per_second for name, value in now.stream.items()},
         )
 
     def _take(self, now_ns: int) -> _Taken:
@@ -78,4 +86,12 @@ class RateWindow:
             counters.fragment_bytes_received,
             counters.line_accepts.copy(),
             {str(reason): seconds for reason, seconds in counters.dead_time.items()},
+            {
+                "slices": counters.windows[WindowCount.SLICES],
+                "windows": counters.windows[WindowCount.WINDOWS],
+                "late": counters.windows[WindowCount.LATE_SLICES],
+                "dropped": sum(counters.slices_dropped.values()),
+                "taken": counters.stream_ns[StreamTime.TAKEN] / 1e9,
+                "kept": counters.stream_ns[StreamTime.KEPT] / 1e9,
+            },
         )

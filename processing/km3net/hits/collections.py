@@ -6,6 +6,7 @@ import numpy as np
 
 from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import (
+    I32,
     U32,
     U64,
     Collection,
@@ -13,14 +14,17 @@ from hltnode.processing.framework.collections import (
     Record,
     Role,
     SharedTypes,
+    constant_column,
 )
 from hltnode.protocol.km3net.hit_banks import HIT, HITS_VERSION, KM3NET_SUBDETECTOR, HitBankType
+from hltnode.protocol.raw_data.source_id import NUMBER_BITS
 
 MAX_HITS = 1024
 """Hits of a sub-slice and of the time behind it that its triggers need. 84 PMTs at 55 kHz, two of them at 1 MHz, give
 166 hits in 25.5 us: room for six times as many."""
 MAX_CANDIDATES = 256
 MAX_WINDOWS = 16
+N_SOURCES = 1 << NUMBER_BITS
 MAX_TESTED = 64
 """Hits behind a hit that its triggers test. It bounds the time that a burst of hits can cost."""
 
@@ -106,8 +110,12 @@ km3net_types = SharedTypes(
         "km3net_max_candidates": MAX_CANDIDATES,
         "km3net_max_windows": MAX_WINDOWS,
         "km3net_max_tested": MAX_TESTED,
+        "km3net_sources": N_SOURCES,
     },
 )
+
+clock_offset = constant_column("km3net.clock_offset", I32, lambda _: N_SOURCES)
+"""ns that are added to the times of a source, by its number."""
 
 hits = Collection(
     "km3net_hits",

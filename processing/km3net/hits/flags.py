@@ -55,12 +55,18 @@ NOTHING_BEHIND = ChainFlag(
     bit=26,
     text="The time slice ends with this sub-slice and has no margin: candidates that cross its end are missing.",
 )
+HIT_MOVED = ChainFlag(
+    name="hit_moved",
+    bit=27,
+    text="The clock offset of a source moves a hit into the sub-slice before or behind, which uses it.",
+    kind=FlagKind.NOTE,
+)
 
 km3net_flag_types = SharedTypes(
     __file__,
     "km3net_flags",
     flags=(
         *(NO_HITS_BANK, BAD_HITS_BANK, TIME_OUTSIDE, UNKNOWN_PMT, UNSORTED_HITS, TOO_MANY_HITS),
-        *(TRIGGERS_LEFT_OUT, WINDOWS_JOINED, CROWDED, MARGIN, NOTHING_BEHIND),
+        *(TRIGGERS_LEFT_OUT, WINDOWS_JOINED, CROWDED, MARGIN, NOTHING_BEHIND, HIT_MOVED),
     ),
 )

@@ -12,8 +12,11 @@ __device__ __forceinline__ uint32_t time_of_hit(uint64_t hit) { return static_ca
 __device__ __forceinline__ uint32_t pmt_of_hit(uint64_t hit) { return static_cast<uint32_t>(hit >> 16) & 0xFFFFu; }
 __device__ __forceinline__ uint32_t charge_of_hit(uint64_t hit) { return static_cast<uint32_t>(hit) & 0xFFFFu; }
 
-/// A hit later by `ns`.
-__device__ __forceinline__ uint64_t later_hit(uint64_t hit, uint32_t ns) { return hit + (uint64_t{ns} << 32); }
+/// The hit at another time, ns that are not negative.
+__device__ __forceinline__ uint64_t hit_at(uint64_t hit, int64_t ns)
+{
+    return (hit & 0xFFFFFFFFu) | static_cast<uint64_t>(ns) << 32;
+}
 
 /// Hits of a bank; 0 for a bank that is not used.
 __device__ uint32_t hits_of_bank(const fragment_view& bank, const mfp_row& row)

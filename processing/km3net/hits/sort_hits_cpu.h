@@ -34,31 +34,37 @@ HLT_CPU_FORM(km3net_sort_hits)
     const hlt::sub_slice_banks found = hlt::find_sub_slice(p.raw_banks, place);
     uint64_t words[hlt::km3net_max_hits];
     uint32_t n_hits = 0, n_own = 0, flags = found.flags;
-    for (uint32_t next = 0; next < (found.has_next ? 2u : 1u); ++next) {
-        const uint32_t end = next == 0u ? p.length : hlt::min_of(p.time_window, p.length);
+    const uint32_t end = hlt::end_of_hits(p, found);
+    for (int32_t part = place.index == 0u ? 0 : -1; part <= (found.has_next ? 1 : 0); ++part) {
         for (uint32_t r = found.rows.first; r < found.rows.first + found.rows.count; ++r) {
             const hlt::mfp_row row = p.raw_banks.mfp_rows[r];
-            const hlt::fragment_view bank = hlt::fragment_of(p.raw_banks, row, place.index + next);
+            const int32_t offset = hlt::clock_offset_of(p, row);
+            if (part < 0 && offset <= 0) continue;
+            const int64_t later = hlt::later_of_part(p, part, offset);
+            const hlt::fragment_view bank = hlt::fragment_of(p.raw_banks, row, place.index + part);
             const uint32_t n = hlt::hits_of_bank(bank, row);
             uint64_t previous = 0;
             for (uint32_t i = 0; i < n; ++i) {
                 const uint64_t hit = hlt::load_hit(bank.data, i);
-                const bool inside = hlt::time_of_hit(hit) < end;
+                const bool inside = hlt::time_of_hit(hit) < p.length;
+                const int64_t time = hlt::time_of_hit(hit) + later;
+                const bool used = inside && time >= 0 && time < end;
                 // Most hits of the sub-slice behind are later: their PMT does not matter.
-                if (next != 0u && !inside) continue;
+                if (part != 0 && !used) continue;
                 const bool known = p.km3net.pmt[hlt::pmt_of_hit(hit)].line != hlt::no_line;
-                if (next == 0u) {
+                if (part == 0) {
                     if (i != 0u && hlt::is_unsorted(hit, previous)) flags |= hlt::unsorted_hits;
                     if (!known) flags |= hlt::unknown_pmt;
                     if (!inside) flags |= hlt::time_outside;
+                    if (inside && (time < 0 || time >= p.length)) flags |= hlt::hit_moved;
                     previous = hit;
                 }
-                if (!known || !inside) continue;
-                if (n_hits < hlt::km3net_max_hits) words[n_hits] = hlt::later_hit(hit, next * p.length);
+                if (!known || !used) continue;
+                if (n_hits < hlt::km3net_max_hits) words[n_hits] = hlt::hit_at(hit, time);
                 ++n_hits;
+                if (time < p.length) ++n_own;
             }
         }
-        if (next == 0u) n_own = n_hits;
     }
     if (n_hits > hlt::km3net_max_hits) {
         flags |= hlt::too_many_hits;

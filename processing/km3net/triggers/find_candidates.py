@@ -7,6 +7,7 @@ from hltnode.processing.km3net.detector_constants import (
     MARGIN_BEFORE,
     MARGIN_BEHIND,
     SUB_SLICE_NS,
+    WINDOW_REACH_NS,
 )
 from hltnode.processing.km3net.geometry.pmt_table import pmt_table
 from hltnode.processing.km3net.hits.collections import (
@@ -22,7 +23,7 @@ from hltnode.processing.km3net.hits.collections import (
 from hltnode.processing.km3net.hits.sort_hits import LENGTHS, TIME_WINDOW, TIME_WINDOWS
 
 _COUNTS = range(1, MAX_TESTED + 1)
-_COINCIDENCES = range(1, 4_001)
+_COINCIDENCES = range(1, WINDOW_REACH_NS + 1)
 
 find_candidates = Algorithm.beside(
     __file__,
@@ -60,7 +61,7 @@ find_candidates = Algorithm.beside(
         "min_charge": range(1 << 16),
         "min_causal": _COUNTS,
         "required": range(128),
-        "padding": range(1, 4_001),
+        "padding": range(1, WINDOW_REACH_NS + 1),
         "margin_before": range(3),
         "margin_behind": range(3),
     },

@@ -52,6 +52,13 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
     status: dict[str, Any] = {
         "node": text,
         "shadow_of": text,
+        "streaming": {
+            "late_slices": 1,
+            "late_sources": [{"source": 1, "slices": 2}],
+            "dropped": {text: 1},
+            "flagged": {text: 1},
+            "faults": {text: 1},
+        },
         "shadow_meps": {"taken": 5, "lost": {text: 2}},
         "state": "running",
         "run": 7,
@@ -101,6 +108,7 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
             **{"seconds": 10.0, "events": 1e6, "accepted": 1e3, "bytes": 4e9},
             lines=dict.fromkeys(names, 0.0),
             dead_time={"no_slot": 0.1},
+            stream={"slices": 9.0, "windows": 3.0, "late": 1.0, "dropped": 0.0, "taken": 0.5, "kept": 0.01},
         ),
         detectors=detectors,
         worst_sources=worst,
@@ -212,7 +220,13 @@ def test_the_page_of_a_large_node_is_small_and_quickly_made() -> None:
 
 def test_a_node_before_its_first_run_has_a_page() -> None:
     first = content(lines=0, sources=0, feeders=0)
-    status = {**first.status, "run": None, "oldest_open_mep": None, "error_banks": {"by_type": {}, "most": []}}
+    status = {
+        **first.status,
+        "run": None,
+        "oldest_open_mep": None,
+        "error_banks": {"by_type": {}, "most": []},
+        "streaming": None,
+    }
     rates = Rates(seconds=0.0, events=0.0, accepted=0.0, bytes=0.0, lines={}, dead_time={})
     page = PageContent(
         status=status,

@@ -11,7 +11,8 @@ import zmq
 import zmq.asyncio
 from numpy.typing import NDArray
 
-from hltnode.daemon.common.vocabulary import WindowCount, WindowFault
+from hltnode.daemon.commands.node.streaming_options import streaming_constants
+from hltnode.daemon.common.vocabulary import StreamTime, WindowCount, WindowFault
 from hltnode.daemon.node.sizing import batch_limits, names_of_lists
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.daemon.replay.single_node import feed_meps
@@ -20,14 +21,17 @@ from hltnode.processing.km3net.chain import CHAIN
 from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND, SUB_SLICE_NS
 from hltnode.processing.km3net.geometry.pmt_table import km3net_tower
 from hltnode.processing.km3net.hits.collections import WINDOW
+from hltnode.processing.km3net.offline.simulation import sample as sample_module
 from hltnode.processing.km3net.offline.simulation.sample import (
     TelescopeOptions,
     TelescopeSample,
     encode_slice,
     sub_slice_banks,
 )
+from hltnode.processing.km3net.offline.simulation.stream import source_of_pmts
 from hltnode.processing.offline.chain_tools import SampleRequest
-from hltnode.protocol.km3net.hit_banks import HIT, hits_of
+from hltnode.protocol.km3net.hit_banks import HIT, KM3NET_SUBDETECTOR, hits_of
+from hltnode.protocol.raw_data.source_id import source_id
 from hltnode.protocol.raw_data.time_windows import TimeWindow, join_windows
 from hltnode.protocol.transport.decisions import SliceDecision, decode_decision
 from tests.daemon.fakes import RUN, eventually, make_config, make_feeder, node_of_engine
@@ -68,10 +72,40 @@ def check_hits(window: TimeWindow, times: NDArray[np.int64], hits: NDArray[np.vo
     np.testing.assert_array_equal(found, in_order(times[inside], hits[inside]))
 
 
-async def test_a_node_keeps_the_windows_and_hits_of_brute_force(tmp_path: Path) -> None:
-    of_sub_slices = [hits_of(sub_slice_banks(SAMPLE, number)) for number in range(N)]
-    hits = np.concatenate(of_sub_slices)
-    times = np.concatenate([SUB_SLICE_NS * i + each["time"].astype(np.int64) for i, each in enumerate(of_sub_slices)])
+def cut(hits: NDArray[np.void], times: NDArray[np.int64]) -> list[NDArray[np.void]]:
+    """HIT[hits] of each sub-slice of a stream."""
+    parts = []
+    for number in range(N):
+        inside = times // SUB_SLICE_NS == number
+        part = hits[inside].copy()
+        part["time"] = times[inside] - number * SUB_SLICE_NS
+        parts.append(part)
+    return parts
+
+
+def with_clocks(
+    offsets: dict[int, int], hits: NDArray[np.void], times: NDArray[np.int64], patch: pytest.MonkeyPatch
+) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """Let the simulated sources send by clocks that need these offsets; returns the hits that they send at all."""
+    made = sample_module._stream_of(SAMPLE)
+    of_floors = np.array([offsets.get(source_id(KM3NET_SUBDETECTOR, floor), 0) for floor in range(14)])
+    sent = times - of_floors[source_of_pmts(made.detector)[hits["pmt"]]]
+    is_sent = (sent >= 0) & (sent < N * SUB_SLICE_NS)
+    parts = cut(hits[is_sent], sent[is_sent])
+    patch.setattr(sample_module, "sub_slice_banks", lambda _, number: sample_module.banks_of_hits(made, parts[number]))
+    return hits[is_sent], times[is_sent]
+
+
+@pytest.mark.parametrize("offsets", [{}, {2048: 75, 2051: -20_000, 2056: 20_999, 2061: -1}], ids=["right", "wrong"])
+async def test_a_node_keeps_the_windows_and_hits_of_brute_force(
+    offsets: dict[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = [hits_of(sub_slice_banks(SAMPLE, number)) for number in range(N)]
+    hits = np.concatenate(true)
+    times = np.concatenate([SUB_SLICE_NS * i + each["time"].astype(np.int64) for i, each in enumerate(true)])
+    if offsets:
+        hits, times = with_clocks(offsets, hits, times, monkeypatch)
+    of_sub_slices = cut(hits, times)
     windows = found_by_brute_force(of_sub_slices)
     assert len(windows) > 10
 
@@ -80,10 +114,12 @@ async def test_a_node_keeps_the_windows_and_hits_of_brute_force(tmp_path: Path) 
     path.write_bytes(b"".join(encode_slice(SAMPLE, number, CORE, N) for number in range(n_slices)))
     packing = Packing(events_per_mep=n_events, max_fragment_bytes=1 << 20, run=RUN)
     meps = meps_of_files([path], CHAIN.readout, packing)
-    config = make_config(tmp_path, trigger={"chain": "km3net"})
+    config = make_config(tmp_path, trigger={"chain": "km3net"}, streaming={"clock_offsets_ns": offsets})
+    trigger = CHAIN.load_trigger(None)
+    constants = {**CHAIN.load_geometry(None), **streaming_constants(config, None, CHAIN, trigger)}
     backend = create_backend("cpu", CHAIN.kernels, threads=1)
     engine = CHAIN.create_engine(
-        *(backend, CHAIN.load_geometry(None), CHAIN.load_trigger(None), batch_limits(config)),
+        *(backend, constants, trigger, batch_limits(config)),
         with_lists=names_of_lists(config),
     )
     with zmq.asyncio.Context() as context, context.socket(zmq.SUB) as subscriber:
@@ -98,6 +134,8 @@ async def test_a_node_keeps_the_windows_and_hits_of_brute_force(tmp_path: Path) 
             decisions = [decode_decision(await subscriber.recv()) for _ in range(n_slices)]
             await eventually(lambda: node.counters.meps_acknowledged == n_slices)
             counts, faults = dict(node.counters.windows), dict(node.counters.window_faults)
+            kept_ns = node.counters.stream_ns[StreamTime.KEPT]
+            assert (node.counters.events_flagged["hit_moved"] > 0) == bool(offsets)
     assert report.complete
 
     rows = []
@@ -114,6 +152,7 @@ async def test_a_node_keeps_the_windows_and_hits_of_brute_force(tmp_path: Path) 
     assert len({record.id for record in records}) == len(records) == counts[WindowCount.RECORDS]
     assert sum(record.n for record in records) == len(windows) == counts[WindowCount.WINDOWS]
     assert faults == dict.fromkeys(WindowFault, 0)
+    assert kept_ns == sum(record.end_ns - record.start_ns for record in records)
     for record in records:
         check_hits(record, times, hits)
     joined = join_windows(records)

@@ -103,6 +103,7 @@ def encode(
     missing: bool = False,
     number: int = SLICE,
     flags: dict[int, int] | None = None,
+    times: TimeWindows = TIMES,
 ) -> tuple[list[TimeWindow], EncodedWindows]:
     """The records of one slice, read again."""
     n_events = len(next(iter(fragments.values())))
@@ -114,7 +115,7 @@ def encode(
     lines = np.full((n_events, 1), 2, np.uint32)
     counts = np.zeros((n_events, 1), np.uint32)
     encoded = encoder.encode_windows(
-        TIMES.layout,
+        times.layout,
         buffer,
         [(n_events, rows)],
         np.array([number], np.uint64),

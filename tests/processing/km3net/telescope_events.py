@@ -99,14 +99,20 @@ class Found:
     lines: list[set[str]]
 
 
-def run_chain(mep: EncodedMep, configuration: str = "", detector: Detector = TOWER) -> Found:
-    """Run a MEP through the chain and the lines of a configuration on the CPU."""
+def run_chain(
+    mep: EncodedMep,
+    configuration: str = "",
+    detector: Detector = TOWER,
+    constants: Mapping[str, NDArray[np.uint8]] | None = None,
+) -> Found:
+    """Run a MEP through the chain and the lines of a configuration on the CPU; `constants` replace built-in ones."""
     trigger = TriggerConfig.from_toml(configuration, CHAIN.menu)
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=mep.data.nbytes, rows=len(mep.fragments))
     backend = create_backend("cpu", CHAIN.kernels, threads=1)
-    constants = {"km3net.pmt": detector.table().view(np.uint8)}
-    engine = CHAIN.create_engine(backend, constants, trigger, limits, retain=COLUMNS)
+    table = {"km3net.pmt": detector.table().view(np.uint8)}
+    content = {**CHAIN.load_geometry(None), **table, **(constants or {})}
+    engine = CHAIN.create_engine(backend, content, trigger, limits, retain=COLUMNS)
     try:
         (batch,) = OfflineRunner(engine, workspaces=1).run([mep])
         found = {name: batch.workspace.fetch(name) for name in COLUMNS}

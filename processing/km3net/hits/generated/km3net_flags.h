@@ -17,5 +17,6 @@ constexpr uint32_t windows_joined = 8388608;
 constexpr uint32_t crowded = 16777216;
 constexpr uint32_t margin = 33554432;
 constexpr uint32_t nothing_behind = 67108864;
+constexpr uint32_t hit_moved = 134217728;
 
 }  // namespace hlt

@@ -13,6 +13,7 @@ struct km3net_sort_hits_parameters {
     hlt::raw_banks raw_banks;
     struct {
         const hlt::km3net_pmt* pmt;
+        const int32_t* clock_offset;
     } km3net;
     struct {
         uint32_t* flags;

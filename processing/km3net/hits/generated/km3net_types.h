@@ -14,6 +14,7 @@ constexpr uint32_t km3net_max_hits = 1024;
 constexpr uint32_t km3net_max_candidates = 256;
 constexpr uint32_t km3net_max_windows = 16;
 constexpr uint32_t km3net_max_tested = 64;
+constexpr uint32_t km3net_sources = 2048;
 
 enum km3net_trigger : uint32_t {
     trigger_n7 = 1,
