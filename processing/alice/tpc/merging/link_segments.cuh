@@ -4,13 +4,15 @@
 // the central electrode, or turns back: in each case its way goes on from an end of a segment to an end of another one,
 // on a helix. chi2 of five differences has a limit. Of several segments on a helix the next one is to win, though its
 // differences need not be the smallest ones: the smallest sum of chi2 and a chi2 for the length of the way decides; of
-// equal ones the first end. Clones take no part. One block per slice; threads stride over its segments. Bounds: those
+// equal ones the first end. Clones take no part. Of most segments the search reads only slopes and curvatures, which
+// lie by bins. One block per slice; threads stride over its segments. Bounds: those
 // of the tracks.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_link_segments.h"
 #include "alice/tpc/merging/links.cuh"
 #include "alice/tpc/merging/near_segments.cuh"
+#include "alice/tpc/merging/segment_key.cuh"
 
 HLT_KERNEL(tpc_link_segments)
 {
@@ -27,10 +29,14 @@ HLT_KERNEL(tpc_link_segments)
     for (uint32_t i = number + threadIdx.x; i < end; i += blockDim.x) {
         float best[2] = {hlt::tpc_no_continuation, hlt::tpc_no_continuation};
         uint32_t found[2] = {hlt::tpc_no_end, hlt::tpc_no_end};
-        if (!clones.is_clone(i))
-            hlt::for_near_segments(
-                begins, p.tpc_tracks.sorted + first, p.tpc_tracks.bin[first + i], [&](uint32_t other) {
-                    if (other == i || clones.is_clone(other)) return;
+        if (!clones.is_clone(i)) {
+            const hlt::tpc_segment_key key = hlt::key_of(ends[2u * i], ends[2u * i + 1u], i);
+            hlt::for_near_bins(begins, p.tpc_tracks.bin[first + i], [&](uint32_t from_key, uint32_t to_key) {
+                for (uint32_t at = from_key; at < to_key; ++at) {
+                    const hlt::tpc_segment_key& of_other = p.tpc_tracks.key[first + at];
+                    if (hlt::keys_exclude(limits, key, of_other, p.max_chi2)) continue;
+                    const uint32_t other = of_other.segment;
+                    if (other == i || clones.is_clone(other)) continue;
                     for (uint32_t own = 0; own < 2u; ++own)
                         for (uint32_t k = 2u * other; k < 2u * other + 2u; ++k) {
                             const hlt::tpc_segment_end& from = ends[2u * i + own];
@@ -45,7 +51,9 @@ HLT_KERNEL(tpc_link_segments)
                                 found[own] = k;
                             }
                         }
-                });
+                }
+            });
+        }
         p.tpc_tracks.best_end[2u * (first + i)] = found[0];
         p.tpc_tracks.best_end[2u * (first + i) + 1u] = found[1];
     }

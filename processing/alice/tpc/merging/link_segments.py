@@ -8,8 +8,8 @@ from hltnode.processing.alice.tpc.merging.collections import (
     longer_segment,
     outer_end,
     segment_bin,
+    segment_key,
     shorter_segment,
-    sorted_segments,
 )
 from hltnode.processing.alice.tpc.merging.constants import LINK_CONSTANTS
 from hltnode.processing.framework.declaration import Algorithm, Grid
@@ -23,7 +23,7 @@ link_segments = Algorithm.beside(
     after_all_parts=True,
     block_size=128,
     reads=(
-        *(slice_track_count, inner_end, outer_end, segment_bin, bin_begins, sorted_segments),
+        *(slice_track_count, inner_end, outer_end, segment_bin, bin_begins, segment_key),
         *(longer_segment, shorter_segment),
     ),
     writes=(best_end,),

@@ -18,7 +18,7 @@ struct tpc_link_segments_parameters {
         const hlt::tpc_segment_end* outer;
         const uint16_t* bin;
         const uint32_t* bin_begins;
-        const uint32_t* sorted;
+        const hlt::tpc_segment_key* key;
         const uint32_t* longer;
         const uint32_t* shorter;
         uint32_t* best_end;
