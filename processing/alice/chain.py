@@ -8,8 +8,12 @@ from hltnode.processing.alice.lines.histograms import TPC_HISTOGRAMS
 from hltnode.processing.alice.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
 from hltnode.processing.alice.lines.menu import TPC_MENU
 from hltnode.processing.alice.readout import TPC_READOUT
-from hltnode.processing.alice.tpc.candidates.collections import jet_count, tpc_candidate_types
+from hltnode.processing.alice.tpc.candidates.collections import jet_count, tpc_candidate_types, v0_count
+from hltnode.processing.alice.tpc.candidates.count_v0s import count_v0s
+from hltnode.processing.alice.tpc.candidates.describe_v0_tracks import describe_v0_tracks
 from hltnode.processing.alice.tpc.candidates.find_jets import find_jets
+from hltnode.processing.alice.tpc.candidates.find_v0s import find_v0s
+from hltnode.processing.alice.tpc.candidates.sort_v0_tracks import sort_v0_tracks
 from hltnode.processing.alice.tpc.clusters.find_slices import find_slices
 from hltnode.processing.alice.tpc.clusters.place_clusters import place_clusters
 from hltnode.processing.alice.tpc.clusters.sort_clusters import sort_clusters
@@ -21,7 +25,7 @@ from hltnode.processing.alice.tpc.collections import (
     track_count,
 )
 from hltnode.processing.alice.tpc.flags import tpc_flag_types
-from hltnode.processing.alice.tpc.lists import JETS, MERGED_SEGMENTS, MERGED_TRACKS, TRACK_CLUSTERS, TRACKS
+from hltnode.processing.alice.tpc.lists import JETS, MERGED_SEGMENTS, MERGED_TRACKS, TRACK_CLUSTERS, TRACKS, V0S
 from hltnode.processing.alice.tpc.merging.collections import merged_track_count, tpc_merging_types
 from hltnode.processing.alice.tpc.merging.describe_segments import describe_segments
 from hltnode.processing.alice.tpc.merging.find_clones import find_clones
@@ -68,7 +72,7 @@ def _with_constructor(*constructor: Algorithm) -> Sequence:
                 *(find_neighbours, clean_links, find_start_hits),
                 *(*constructor, select_tracks, keep_places, collect_tracks),
                 *(describe_segments, sort_segments, find_clones, link_segments, join_segments, fit_merged_tracks),
-                find_jets,
+                *(find_jets, describe_v0_tracks, sort_v0_tracks, count_v0s, find_v0s),
             )
         ),
         subdetectors=frozenset({TPC_SUBDETECTOR}),
@@ -78,9 +82,10 @@ def _with_constructor(*constructor: Algorithm) -> Sequence:
             "tracks": track_count,
             "merged_tracks": merged_track_count,
             "jets": jet_count,
+            "v0s": v0_count,
         },
         size="clusters",
-        lists=(TRACKS, TRACK_CLUSTERS, MERGED_TRACKS, MERGED_SEGMENTS, JETS),
+        lists=(TRACKS, TRACK_CLUSTERS, MERGED_TRACKS, MERGED_SEGMENTS, JETS, V0S),
     )
 
 

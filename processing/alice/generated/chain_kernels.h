@@ -5,7 +5,11 @@
 #include "algorithms/copy_list.cuh"
 #include "algorithms/fragment_offsets.cuh"
 #include "algorithms/list_offsets.cuh"
+#include "alice/tpc/candidates/count_v0s.cuh"
+#include "alice/tpc/candidates/describe_v0_tracks.cuh"
 #include "alice/tpc/candidates/find_jets.cuh"
+#include "alice/tpc/candidates/find_v0s.cuh"
+#include "alice/tpc/candidates/sort_v0_tracks.cuh"
 #include "alice/tpc/clusters/find_slices.cuh"
 #include "alice/tpc/clusters/place_clusters.cuh"
 #include "alice/tpc/clusters/sort_clusters.cuh"
@@ -48,6 +52,10 @@
     X(tpc_join_segments) \
     X(tpc_fit_merged_tracks) \
     X(tpc_find_jets) \
+    X(tpc_describe_v0_tracks) \
+    X(tpc_sort_v0_tracks) \
+    X(tpc_count_v0s) \
+    X(tpc_find_v0s) \
     X(tpc_construct_canonical) \
     X(tpc_construct_from_pool) \
     X(tpc_begin_tracklets) \

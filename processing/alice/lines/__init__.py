@@ -1,6 +1,6 @@
 """Lines on tracks of the TPC. A file of lines begins with `from hltnode.processing.alice.lines import *`."""
 
-from hltnode.processing.alice.lines.inputs import event, tpc_jets, tpc_merged_tracks, tpc_tracks
+from hltnode.processing.alice.lines.inputs import event, tpc_jets, tpc_merged_tracks, tpc_tracks, v0s
 from hltnode.processing.selection.expressions.functions import exp, log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
@@ -21,5 +21,6 @@ __all__ = [
     "tpc_jets",
     "tpc_merged_tracks",
     "tpc_tracks",
+    "v0s",
     "where",
 ]

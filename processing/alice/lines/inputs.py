@@ -1,9 +1,10 @@
-"""The inputs of lines: the event, the tracks of its slices, its merged tracks, its jets."""
+"""The inputs of lines: the event, the tracks of its slices, its merged tracks, its jets, its V0 candidates."""
 
 from typing import Any
 
-from hltnode.processing.alice.tpc.candidates.collections import jet, jet_count
+from hltnode.processing.alice.tpc.candidates.collections import jet, jet_count, v0, v0_count
 from hltnode.processing.alice.tpc.candidates.collections import jets as jet_collection
+from hltnode.processing.alice.tpc.candidates.collections import v0s as v0_collection
 from hltnode.processing.alice.tpc.collections import (
     all_tracklet_count,
     cluster_count,
@@ -16,8 +17,10 @@ from hltnode.processing.alice.tpc.flags import (
     BAD_CLUSTER,
     BAD_TPC_BANK,
     CROWDED_CLUSTERS,
+    CROWDED_V0S,
     LONG_CHAIN,
     MANY_JETS,
+    MANY_V0S,
     NO_TPC,
     ROW_TOO_FULL,
     TOO_MANY_SLICE_TRACKS,
@@ -27,7 +30,7 @@ from hltnode.processing.alice.tpc.merging.collections import merged_track, merge
 from hltnode.processing.alice.tpc.merging.collections import merged_tracks as merged_track_collection
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.selection.expressions.functions import maximum
+from hltnode.processing.selection.expressions.functions import maximum, sqrt
 from hltnode.processing.selection.lines.inputs import ColumnField, DerivedField, Input
 
 MIN_Q_PT = 1e-6
@@ -51,6 +54,7 @@ event = Input(
         "n_tracks": ColumnField(track_count, "tracks of all slices"),
         "n_merged_tracks": ColumnField(merged_track_count, "merged tracks of the event"),
         "n_jets": ColumnField(jet_count, "jets of the event"),
+        "n_v0s": ColumnField(v0_count, "V0 candidates of the event"),
         "number": ColumnField(event_number, "number of the event in the run, low 32 bits", element=0),
         "number_high": ColumnField(event_number, "number of the event in the run, high 32 bits", element=1),
         "flags": ColumnField(event_flags, "the flag word"),
@@ -64,6 +68,8 @@ event = Input(
         "crowded": _flagged(CROWDED_CLUSTERS.mask, "true if a search has met too many clusters in one place"),
         "long_chain": _flagged(LONG_CHAIN.mask, "true if more than 32 segments continue each other"),
         "many_jets": _flagged(MANY_JETS.mask, "true if the event has more than 16 jets"),
+        "crowded_v0s": _flagged(CROWDED_V0S.mask, "true if a track had too many partners for V0 candidates"),
+        "many_v0s": _flagged(MANY_V0S.mask, "true if the event had no room for all V0 candidates"),
     },
 )
 
@@ -127,7 +133,37 @@ tpc_jets = Input(
     count=jet_count,
 )
 
-INPUTS = {"event": event, "tpc_tracks": tpc_tracks, "tpc_merged_tracks": tpc_merged_tracks, "tpc_jets": tpc_jets}
+v0s = Input(
+    "v0s",
+    "pairs of merged tracks of opposite charge that do not point to the beam line",
+    {
+        "x": ColumnField(v0, "x where the tracks are closest in cm", member="x"),
+        "y": ColumnField(v0, "y there in cm", member="y"),
+        "z": ColumnField(v0, "z there in cm", member="z"),
+        "mass_k0s": ColumnField(v0, "mass of a pair of pions in GeV/c2", member="mass_k0s"),
+        "mass_lambda": ColumnField(v0, "mass of p and pi- in GeV/c2", member="mass_lambda"),
+        "mass_antilambda": ColumnField(v0, "mass of an antiproton and pi+ in GeV/c2", member="mass_antilambda"),
+        "pt": ColumnField(v0, "transverse momentum of both tracks in GeV/c", member="pt"),
+        "tan_lambda": ColumnField(v0, "pz / pT of both tracks", member="slope"),
+        "dca": ColumnField(v0, "distance of the tracks in cm", member="dca"),
+        "pointing": ColumnField(
+            v0, "cosine of momentum and the way from the beam line in the transverse plane", member="pointing"
+        ),
+        "positive": ColumnField(v0, "number of the positive merged track", member="positive"),
+        "negative": ColumnField(v0, "number of the negative merged track", member="negative"),
+        "radius": DerivedField(lambda v: sqrt(v.x * v.x + v.y * v.y), "distance from the beam line in cm"),
+    },
+    collection=v0_collection,
+    count=v0_count,
+)
+
+INPUTS = {
+    "event": event,
+    "tpc_tracks": tpc_tracks,
+    "tpc_merged_tracks": tpc_merged_tracks,
+    "tpc_jets": tpc_jets,
+    "v0s": v0s,
+}
 EVENT_WORDS = (event.candidate().number, event.candidate().number_high)
 """The numbers that scalers hash. The run is not among them: MFPs do not have it."""
 USUAL_FIELDS = (
@@ -139,5 +175,6 @@ USUAL_FIELDS = (
         "tpc_merged_tracks.q_pt",
         "tpc_merged_tracks.tan_lambda",
         "tpc_jets.*",
+        "v0s.*",
     ),
 )

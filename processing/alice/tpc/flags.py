@@ -46,6 +46,18 @@ MANY_JETS = ChainFlag(
     text="The event has more than 16 jets. The highest ones are kept.",
     kind=FlagKind.NOTE,
 )
+CROWDED_V0S = ChainFlag(
+    name="crowded_v0s",
+    bit=25,
+    text="More than 2048 tracks lie around one that does not point to the beam. It has no V0 candidate.",
+    kind=FlagKind.NOTE,
+)
+MANY_V0S = ChainFlag(
+    name="many_v0s",
+    bit=26,
+    text="The event has no room for all V0 candidates. Those of its first tracks are kept.",
+    kind=FlagKind.NOTE,
+)
 
 tpc_flag_types = SharedTypes(
     __file__,
@@ -53,6 +65,6 @@ tpc_flag_types = SharedTypes(
     flags=(
         *(NO_TPC, BAD_TPC_BANK, BAD_CLUSTER, ROW_TOO_FULL),
         *(TOO_MANY_TRACKLETS, TOO_MANY_SLICE_TRACKS, CROWDED_CLUSTERS, LONG_CHAIN),
-        MANY_JETS,
+        *(MANY_JETS, CROWDED_V0S, MANY_V0S),
     ),
 )

@@ -1,6 +1,6 @@
 """Output lists of the chain `alice_tpc`."""
 
-from hltnode.processing.alice.tpc.candidates.collections import jet, jet_count
+from hltnode.processing.alice.tpc.candidates.collections import jet, jet_count, v0, v0_count
 from hltnode.processing.alice.tpc.collections import (
     COVARIANCE,
     track,
@@ -104,3 +104,29 @@ JETS = OutputList(
         "n_jet_tracks": ListValue(column=jet, member="n_tracks", text="tracks in the cone"),
     },
 )
+V0S = OutputList(
+    name="v0_candidates",
+    text="pairs of merged tracks of opposite charge that may come from the decay of a neutral particle",
+    count=v0_count,
+    values={
+        "v0_x": ListValue(column=v0, member="x", text="x where the tracks are closest, global frame", unit="cm"),
+        "v0_y": ListValue(column=v0, member="y", text="y there", unit="cm"),
+        "v0_z": ListValue(column=v0, member="z", text="z there, the mean of both tracks", unit="cm"),
+        "mass_k0s": ListValue(column=v0, member="mass_k0s", text="mass of a pair of pions", unit="GeV/c2"),
+        "mass_lambda": ListValue(column=v0, member="mass_lambda", text="mass of p and pi-", unit="GeV/c2"),
+        "mass_antilambda": ListValue(
+            column=v0, member="mass_antilambda", text="mass of an antiproton and pi+", unit="GeV/c2"
+        ),
+        "v0_pt": ListValue(column=v0, member="pt", text="transverse momentum of both tracks", unit="GeV/c"),
+        "v0_tan_lambda": ListValue(column=v0, member="slope", text="pz / pT of both tracks"),
+        "v0_dca": ListValue(column=v0, member="dca", text="distance of the tracks there", unit="cm"),
+        "v0_pointing": ListValue(
+            column=v0,
+            member="pointing",
+            text="cosine of momentum and the way from the beam line, transverse plane",
+        ),
+        "positive_track": ListValue(column=v0, member="positive", text="number of a track in the list merged_tracks"),
+        "negative_track": ListValue(column=v0, member="negative", text="number of a track in the list merged_tracks"),
+    },
+)
+"""Positive tracks in their order, and the negative ones of each in theirs."""

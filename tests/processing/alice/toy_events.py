@@ -128,7 +128,7 @@ COLUMNS = (
     *("tpc_tracks.count", "tpc_tracks.track", "tpc_track_clusters.count", "tpc_track_clusters.cluster"),
     *("tpc_merged_tracks.count", "tpc_merged_tracks.track"),
     *("tpc_merged_segments.count", "tpc_merged_segments.segment"),
-    *("tpc_jets.count", "tpc_jets.jet"),
+    *("tpc_jets.count", "tpc_jets.jet", "tpc_v0s.count", "tpc_v0s.v0"),
     *("events.number", "events.flags"),
 )
 """Every column that the chain writes for lines and outputs, and the clusters of rows."""

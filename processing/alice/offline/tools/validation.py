@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hltnode.processing.alice.geometry.tpc_geometry import load_geometry
 from hltnode.processing.alice.offline.validation.report import page_of, text_of
 from hltnode.processing.alice.offline.validation.track_checker import FoundTracks, TrackChecker
+from hltnode.processing.alice.tpc.candidates.collections import v0, v0_count, v0s
 from hltnode.processing.alice.tpc.collections import (
     first_of_event,
     track,
@@ -89,6 +90,7 @@ class TpcTruthCheck:
     retained = (
         *(track_count.name, track.name, track_cluster_count.name, track_cluster.name, first_of_event.name),
         *(merged_track_count.name, merged_track.name, merged_segment_count.name, merged_segment.name),
+        *(v0_count.name, v0.name),
     )
     encoding = AUTO
 
@@ -113,10 +115,12 @@ class TpcTruthCheck:
         of_segments = Objects(batch.workspace, merged_segments, merged_segment_count)
         records, numbers = of_tracks(track), of_clusters(track_cluster)
         merged_records, segments = of_merged(merged_track), of_segments(merged_segment)
+        of_v0s = Objects(batch.workspace, v0s, v0_count)
+        candidates = of_v0s(v0)
         for i, banks in enumerate(events):
             found = found_tracks(records[of_tracks.event == i], numbers[of_clusters.event == i])
             merged = found_merged(merged_records[of_merged.event == i], segments[of_segments.event == i], found)
-            self._checker.add(truth_of(banks), *cluster_planes(banks), found, merged)
+            self._checker.add(truth_of(banks), *cluster_planes(banks), found, merged, candidates[of_v0s.event == i])
 
     def finish(self, rows: RowChoice) -> CheckedSample:  # noqa: ARG002
         """The numbers of all batches."""

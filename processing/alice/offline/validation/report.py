@@ -28,12 +28,31 @@ def _counts(name: str, counts: dict[str, Any]) -> list[str]:
     ]
 
 
+def _v0_lines(v0s: dict[str, Any]) -> list[str]:
+    lines = ["", f"V0 candidates: {v0s['candidates']}, without a true decay {_percent(v0s['fakes']).strip()}"]
+    lines += ["decay    findable  efficiency  above 1 GeV/c  efficiency  true  mass - true one   width in MeV/c2"]
+    for kind in ("K0S", "Lambda"):
+        of = v0s[kind]
+        mass = (
+            "                -         -"
+            if of["peak"] is None
+            else f"{1e3 * of['peak']:>17.2f} {1e3 * of['width']:>9.2f}"
+        )
+        lines.append(
+            f"{kind:<8} {of['findable']:>8}  {_percent(of['efficiency']):>10}  {of['findable_hard']:>13}  "
+            f"{_percent(of['efficiency_hard']):>10}  {of['true_candidates']:>4} {mass}"
+        )
+    return lines
+
+
 def text_of(result: dict[str, Any]) -> str:
     """The tables for the terminal."""
     lines = [f"{result['events']} events, {result['without_truth']} without truth", ""]
     lines += _counts("tracks of slices", result["slice"])
     if result["merged"] is not None:
         lines += ["", *_counts("merged tracks", result["merged"])]
+    if result.get("v0s") is not None:
+        lines += _v0_lines(result["v0s"])
     lines += ["", "parameter    resolution"]
     lines += [f"{name:<10} {of['width']:>12.5f}" for name, of in result["resolution"].items() if of is not None]
     for key, title in PULL_TABLES:

@@ -20,6 +20,7 @@ from hltnode.processing.alice.offline.validation.matching import (
     rows_of_particles,
     score,
 )
+from hltnode.processing.alice.offline.validation.v0_checker import V0Checker
 from hltnode.protocol.alice.tpc_banks import N_ROWS, N_SLICES, TpcTruth
 
 Floats = NDArray[np.float64]
@@ -112,6 +113,7 @@ class TrackChecker:
         self.of_slices = Counts()
         self.of_merged = Counts()
         self.has_merged = False
+        self.v0s: V0Checker | None = None
         self._curves = {
             name: np.zeros((len(bins) - 1, 2), np.int64)
             for name, bins in (("pt", PT_BINS), ("eta", ETA_BINS), ("occupancy", OCCUPANCY_BINS))
@@ -126,8 +128,9 @@ class TrackChecker:
         row_of_clusters: Integers,
         tracks: FoundTracks,
         merged: FoundTracks | None = None,
+        v0s: NDArray[np.void] | None = None,
     ) -> None:
-        """Count an event. merged: tracks of the whole TPC. Raises ValueError as match_tracks."""
+        """Count an event. merged: tracks of the whole TPC. v0s: pairs of them. Raises ValueError as match_tracks."""
         self.events += 1
         if truth is None:
             self.without_truth += 1
@@ -159,6 +162,9 @@ class TrackChecker:
             of_merged = match_tracks(merged.n_clusters, merged.clusters, truth.of_clusters)
             _count(self.of_merged, of_merged, of_merged.particle, whole)
             self._compare_parameters(truth, merged, of_merged, self._of_merged)
+            if v0s is not None:
+                self.v0s = self.v0s or V0Checker()
+                self.v0s.add(truth, whole, of_merged, v0s)
 
     def _compare_parameters(
         self, truth: TpcTruth, tracks: FoundTracks, matches: Matches, comparison: _Comparison
@@ -191,6 +197,7 @@ class TrackChecker:
             "without_truth": self.without_truth,
             "slice": self.of_slices.result(),
             "merged": self.of_merged.result() if self.has_merged else None,
+            "v0s": None if self.v0s is None else self.v0s.result(),
             "pulls": _moments(compared.pulls["all"], MAX_PULL),
             **{f"pulls_{name}": _moments(compared.pulls[name], MAX_PULL) for name in PULLS[1:]},
             "pulls_of_slices": _moments(self._of_slices.pulls["all"], MAX_PULL),

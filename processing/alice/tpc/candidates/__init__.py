@@ -1,1 +1,1 @@
-"""Groups of merged tracks for lines: jets."""
+"""Groups of merged tracks for lines: jets, V0 candidates."""

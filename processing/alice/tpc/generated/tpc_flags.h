@@ -15,5 +15,7 @@ constexpr uint32_t too_many_slice_tracks = 2097152;
 constexpr uint32_t crowded_clusters = 4194304;
 constexpr uint32_t long_chain = 8388608;
 constexpr uint32_t many_jets = 16777216;
+constexpr uint32_t crowded_v0s = 33554432;
+constexpr uint32_t many_v0s = 67108864;
 
 }  // namespace hlt

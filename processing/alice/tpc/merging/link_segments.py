@@ -1,29 +1,30 @@
 """tpc_link_segments: the end of another segment that continues each end of a segment best."""
 
-from hltnode.processing.alice.tpc.collections import slice_track_count
+from hltnode.processing.alice.tpc.collections import track_count
 from hltnode.processing.alice.tpc.merging.collections import (
+    MERGING_PARTS,
     best_end,
     bin_begins,
     inner_end,
     longer_segment,
     outer_end,
     segment_bin,
+    segment_key,
     shorter_segment,
     sorted_segments,
 )
 from hltnode.processing.alice.tpc.merging.constants import LINK_CONSTANTS
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.protocol.alice.tpc_banks import N_SLICES
 
 link_segments = Algorithm.beside(
     __file__,
     prefix="tpc",
     grid=Grid.PARTS,
-    parts=N_SLICES,
+    parts=MERGING_PARTS,
     after_all_parts=True,
     block_size=128,
     reads=(
-        *(slice_track_count, inner_end, outer_end, segment_bin, bin_begins, sorted_segments),
+        *(track_count, inner_end, outer_end, segment_bin, bin_begins, segment_key, sorted_segments),
         *(longer_segment, shorter_segment),
     ),
     writes=(best_end,),

@@ -75,6 +75,26 @@ __device__ bool differs_too_much(const tpc_continuation& limits, const tpc_segme
            bend * bend > limit * (a.kk + b.kk + square(limits.curvature * a.curvature));
 }
 
+/// Whether the way out of `a` surely passes `b` in its direction, or at a distance that alone makes chi2 larger than a
+/// limit, without roots and divisions. It refuses no pair that `continuation` would accept: the variance of the
+/// distance after less than a sixth of a turn is at most three times the sum of its terms, whose derivatives are
+/// bounded here.
+__device__ bool misses(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b,
+                       float max_chi2)
+{
+    constexpr float above_rounding = 1.001f, least_cosine = 1e-3f, least_q = 0.5f;
+    const float k = a.curvature, dx = b.x - a.x, dy = b.y - a.y;
+    const float t = dx * a.along_x + dy * a.along_y, w = dy * a.along_x - dx * a.along_y;
+    const float p = k * t, q = 1.f - k * w, most_m = (p < 0.f ? -p : p) + (q < 0.f ? -q : q);
+    const float ex = a.along_x * q - a.along_y * p, ey = a.along_y * q + a.along_x * p;
+    if (ex * b.along_x + ey * b.along_y > least_cosine * most_m) return true;
+    // Here m >= q >= 1/2, so |t / m| <= 2 |t| and t^2 / (m (m + q)) <= 2 t^2.
+    if (!(q >= least_q)) return false;
+    const float distance = 2.f * w - k * (t * t + w * w), t2 = 4.f * t * t;
+    const float variance = 3.f * (a.dd + t2 * a.ff + t2 * t * t * a.kk) + b.dd + square(limits.distance);
+    return distance * distance > above_rounding * max_chi2 * variance * square(1.f + most_m);
+}
+
 /// The differences between the way out of `a` and the way into `b`; chi2 is tpc_no_continuation if the way is too long,
 /// or b is not met in its direction.
 __device__ tpc_difference continuation(const tpc_continuation& limits, const tpc_segment_end& a,

@@ -1,7 +1,14 @@
-"""tpc_sort_segments: the segments of an event, by bins."""
+"""tpc_sort_segments: the segments of an event with their slopes and curvatures, by bins."""
 
 from hltnode.processing.alice.tpc.collections import track_count
-from hltnode.processing.alice.tpc.merging.collections import bin_begins, segment_bin, sorted_segments
+from hltnode.processing.alice.tpc.merging.collections import (
+    bin_begins,
+    inner_end,
+    outer_end,
+    segment_bin,
+    segment_key,
+    sorted_segments,
+)
 from hltnode.processing.framework.declaration import Algorithm, Grid
 
 sort_segments = Algorithm.beside(
@@ -9,6 +16,6 @@ sort_segments = Algorithm.beside(
     prefix="tpc",
     grid=Grid.EVENTS,
     block_size=256,
-    reads=(track_count, segment_bin),
-    writes=(bin_begins, sorted_segments),
+    reads=(track_count, segment_bin, inner_end, outer_end),
+    writes=(bin_begins, sorted_segments, segment_key),
 )

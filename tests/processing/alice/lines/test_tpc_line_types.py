@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.alice.lines.inputs import MIN_Q_PT
+from hltnode.processing.alice.lines.line_types import Lambda, NeutralKaon
 from hltnode.processing.alice.tpc.candidates.collections import JET, MAX_JETS
+from hltnode.protocol.alice.tpc_banks import N_ROWS
 from tests.processing.alice.toy_events import (
+    GEOMETRY,
+    UNIT,
     FoundEvent,
     circle_places,
     clusters_at,
@@ -86,3 +91,37 @@ def test_counts_are_those_of_the_events(columns: dict[str, NDArray[Any]]) -> Non
     assert columns["tpc_merged_tracks.count"][:N].tolist() == [len(event.merged) for event in events]
     assert [len(event.tracks) for event in events][:2] == [0, 1]
     assert (columns["tpc_tracklets.count"][:N] >= columns["tpc_tracks.count"][:N]).all()
+
+
+def test_each_cut_of_the_lines_on_v0s_decides() -> None:
+    """The lines as functions of the fields of a candidate."""
+    good = {"pt": 2.0, "x": 3.0, "y": 4.0, "dca": 0.5, "pointing": 0.999}
+    masses = {"mass_k0s": 0.4976, "mass_lambda": 2.0, "mass_antilambda": 2.0}
+    lambdas = [{**masses, "mass_k0s": 0.3, name: 1.1157} for name in ("mass_lambda", "mass_antilambda")]
+    cuts = {"min_pt": 1.5, "min_radius": 4.0, "max_dca": 0.7, "min_pointing": 0.998, "mass_window": 0.01}
+    lines = NeutralKaon("Kaon", **cuts), Lambda("Lambda", **cuts)
+    bad = [{"pt": 1.4}, {"x": 0.0, "y": 3.9}, {"dca": 0.8}, {"pointing": 0.997}]
+    cases = [(masses, (True, False)), *((each, (False, True)) for each in lambdas)]
+    cases += [({**each, **cut}, (False, False)) for each in (masses, lambdas[0]) for cut in bad]
+    cases += [({**masses, "mass_k0s": value}, (False, False)) for value in (0.4875, 0.5077)]
+    cases += [({**lambdas[0], "mass_lambda": value}, (False, False)) for value in (1.1055, 1.1258)]
+    for values, expected in cases:
+        candidate = SimpleNamespace(**{**good, **values})
+        candidate.radius = float(np.hypot(candidate.x, candidate.y))
+        assert tuple(bool(line.selects(candidate)) for line in lines) == expected, values
+
+
+def displaced_clusters(charge: int) -> NDArray[np.void]:
+    """Clusters in a slice of a pion of 1 GeV/c from a place 20 cm from the beam line, at 0.2 rad to the radius."""
+    k, phi, x = UNIT * charge, 0.2 * charge, GEOMETRY.row_x - 20.0
+    end = np.arcsin(np.sin(phi) + k * x)
+    return clusters_at(np.arange(N_ROWS), (np.cos(phi) - np.cos(end)) / k, 10.0 + 0.2 * (end - phi) / k)
+
+
+def test_v0s_of_events_reach_the_lines() -> None:
+    """A decay in the TPC's chain: two helices from a place 20 cm from the beam line."""
+    tracks = [displaced_clusters(charge) for charge in (1, -1)]
+    toml = '[[lines]]\nname = "Any"\ntype = "NeutralKaon"\nmin_pt = 0.0\nmass_window = 1.0\nmin_pointing = -1.0'
+    columns = columns_of(mep_of([event_of({0: np.concatenate(tracks)}), event_of({0: tracks[0]})]), toml)
+    assert columns["tpc_v0s.count"][:2].tolist() == [1, 0]
+    assert [word & 1 for word in columns["events.lines"][:2].tolist()] == [1, 0]

@@ -19,9 +19,10 @@ from hltnode.processing.alice.offline.tools.validation import TpcValidation, fou
 from hltnode.processing.alice.offline.validation.matching import match_tracks, rows_of_particles
 from hltnode.processing.alice.offline.validation.report import page_of, text_of
 from hltnode.processing.alice.offline.validation.track_checker import MAX_STEP, FoundTracks, TrackChecker, followed
+from hltnode.processing.alice.tpc.candidates.collections import V0
 from hltnode.processing.alice.tpc.merging.collections import MERGED_TRACK
 from hltnode.processing.offline.chain_tools import SampleRequest
-from hltnode.protocol.alice.tpc_banks import CLUSTER, TRUE_PARTICLE, TRUE_STATE, TpcTruth
+from hltnode.protocol.alice.tpc_banks import CLUSTER, TRUE_PARTICLE, TRUE_STATE, Origin, TpcTruth
 
 GEOMETRY = builtin_geometry()
 ROWS = 40
@@ -231,6 +232,40 @@ def test_curves_count_references_by_pt_eta_and_clusters_of_the_slice() -> None:
     assert empty["slice"]["efficiency"] is None
 
 
+def test_a_v0_is_found_with_a_matched_track_of_each_daughter() -> None:
+    truth, slices, rows = event([3.0, 2.0, 0.5, 0.4, 1.0, 1.0])
+    particles = np.concatenate([truth.particles, np.zeros(3, TRUE_PARTICLE)])
+    particles["mother"], particles["origin"] = -1, int(Origin.PRIMARY)
+    for mother, pdg, pt, daughters in ((6, 310, 1.5, (0, 1)), (7, -3122, 0.9, (2, 3)), (8, 310, 2.0, (4, 5))):
+        particles["pdg"][mother], particles["momentum"][mother] = pdg, (pt, 0.0, 0.0)
+        particles["mother"][list(daughters)], particles["origin"][list(daughters)] = mother, int(Origin.DECAY)
+    # The last decay has a daughter that is not findable.
+    particles["momentum"][5] = (0.1, 0.0, 0.0)
+    truth = truth._replace(particles=particles)
+    mixed = np.r_[own(5)[:20], own(4)[20:]]
+    found = tracks([own(1), own(0), own(2), own(3), mixed])
+    v0s = np.zeros(5, V0.dtype)
+    v0s["positive"], v0s["negative"] = [1, 2, 1, 1, 1], [0, 3, 2, 0, 4]
+    v0s["mass_k0s"], v0s["mass_antilambda"] = [0.4956, 9.0, 9.0, 0.6, 9.0], [9.0, 1.1177, 9.0, 9.0, 9.0]
+    for several, expected in ((v0s, (1, 1)), (v0s[:1], (1, 0)), (v0s[2:3], (0, 0)), (v0s[:0], (0, 0))):
+        checker = TrackChecker(GEOMETRY)
+        checker.add(truth, slices, rows, found, found, several)
+        result = checker.result()["v0s"]
+        kaon, other = result["K0S"], result["Lambda"]
+        assert (kaon["findable"], kaon["findable_hard"], other["findable"], other["findable_hard"]) == (1, 1, 1, 0)
+        assert (kaon["efficiency"], other["efficiency"], other["efficiency_hard"]) == (*expected, None)
+    checker = TrackChecker(GEOMETRY)
+    checker.add(truth, slices, rows, found, found, v0s)
+    result = checker.result()
+    of = result["v0s"]
+    assert (of["candidates"], of["fakes"]) == (5, 0.4)
+    # A second candidate of the same decay counts neither as fake nor for the mass.
+    assert (of["K0S"]["true_candidates"], of["K0S"]["peak"]) == (1, pytest.approx(-0.002, abs=1e-4))
+    assert (of["Lambda"]["peak"], of["Lambda"]["width"]) == (pytest.approx(0.002, abs=1e-4), 0.0)
+    assert "V0 candidates: 5, without a true decay 40.00%" in text_of(result)
+    assert checked(*event([1.0]), tracks([own(0)]))["v0s"] is None
+
+
 def test_tables_and_page_show_the_numbers_of_the_result() -> None:
     result = checked(*event([0.4, 3.0]), tracks([own(0), NOISE]))
     text = text_of(result)
@@ -258,6 +293,7 @@ def test_the_command_reports_the_tracks_of_simulated_events(tmp_path: Path) -> N
     assert result["merged"]["efficiency"] > 0.9
     assert result["merged"]["tracks"] < 0.6 * result["slice"]["tracks"]
     assert result["merged"]["clones"] < 0.1
+    assert result["v0s"]["K0S"]["findable"] > 0
     assert result["pulls_of_slices"]["y"]["tracks"] > result["pulls"]["y"]["tracks"]
     assert 0.5 < result["pulls"]["y"]["width"] < 1.5
     assert TpcValidation().read_result(out)["slice"] == result["slice"]

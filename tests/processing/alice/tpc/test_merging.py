@@ -22,6 +22,7 @@ from hltnode.processing.alice.tpc.merging.collections import (
 from hltnode.processing.alice.tpc.merging.find_clones import find_clones
 from hltnode.processing.alice.tpc.merging.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.link_segments import link_segments
+from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.alice.tpc_banks import N_ROWS, N_SLICES
 from tests.processing.alice.merging_oracle import (
@@ -413,18 +414,16 @@ def best_of(ends: NDArray[np.void], bins: list[int] | None = None) -> list[int]:
     counts = np.zeros(N_SLICES, np.uint32)
     counts[0] = n
     of_bins = np.zeros(n, np.uint16) if bins is None else np.array(bins, np.uint16)
-    begins = np.searchsorted(np.sort(of_bins), np.arange(SEGMENT_BINS + 1)).astype(np.uint32)
     given = {
         "tpc_slices.tracks": counts,
+        "tpc_tracks.count": np.array([n], np.uint32),
         "tpc_tracks.inner": ends[:, 0],
         "tpc_tracks.outer": ends[:, 1],
         "tpc_tracks.bin": of_bins,
-        "tpc_tracks.bin_begins": begins,
-        "tpc_tracks.sorted": np.argsort(of_bins, kind="stable").astype(np.uint32),
         "tpc_tracks.longer": np.full(n, NO_END, np.uint32),
         "tpc_tracks.shorter": np.full(n, NO_END, np.uint32),
     }
-    found = run_algorithms([link_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
+    found = run_algorithms([sort_segments, link_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
     best: list[int] = found["tpc_tracks.best_end"][: 2 * n].tolist()
     return best
 

@@ -10,14 +10,13 @@
 struct tpc_link_segments_parameters {
     const hlt::batch_header* batch;
     struct {
-        const uint32_t* tracks;
-    } tpc_slices;
-    struct {
         const uint32_t* events_first_cluster;
+        const uint32_t* count;
         const hlt::tpc_segment_end* inner;
         const hlt::tpc_segment_end* outer;
         const uint16_t* bin;
         const uint32_t* bin_begins;
+        const hlt::tpc_segment_key* key;
         const uint32_t* sorted;
         const uint32_t* longer;
         const uint32_t* shorter;

@@ -2,6 +2,7 @@
 // clang-format off
 #pragma once
 
+#include "alice/tpc/merging/generated/tpc_merging_types.h"
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
@@ -12,8 +13,11 @@ struct tpc_sort_segments_parameters {
         const uint32_t* events_first_cluster;
         const uint32_t* count;
         const uint16_t* bin;
+        const hlt::tpc_segment_end* inner;
+        const hlt::tpc_segment_end* outer;
         uint32_t* bin_begins;
         uint32_t* sorted;
+        hlt::tpc_segment_key* key;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_tracks;
 
