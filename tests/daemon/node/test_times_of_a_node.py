@@ -65,7 +65,9 @@ async def test_every_output_has_the_time_of_each_event_that_has_one(tmp_path: Pa
     array = hltnode.process(events, "times.time_ns", chain="raw", trigger=trigger_file, backend="cpu", threads=1)
     assert array.times.time_ns.to_list() == TIMES
 
-    stream = meps_of_files([events], CHAIN.readout, Packing(events_per_mep=EVENTS_PER_MEP, max_fragment_bytes=1 << 20, run=RUN))
+    stream = meps_of_files(
+        [events], CHAIN.readout, Packing(events_per_mep=EVENTS_PER_MEP, max_fragment_bytes=1 << 20, run=RUN)
+    )
     config = make_config(
         tmp_path, trigger={"chain": "raw"}, output={"lists": ("times",)}, decisions={"lists": ("times",)}
     )

@@ -133,7 +133,11 @@ def test_the_number_of_an_event_is_in_the_configured_bank_or_in_the_headers(
         (b"\x07", "time_type = 200\ntime_bytes = 1\ntime_unit_ns = 25\ntime_divisor = 6", 29),
         (b"\x05", "time_type = 200\ntime_bytes = 1\ntime_unit_ns = 25\ntime_divisor = 6", 20),
         # 25 times the largest times of 64 bits, and the first one beyond.
-        ((((1 << 64) - 1) // 25).to_bytes(8, "little"), "time_type = 200\ntime_unit_ns = 25", ((1 << 64) - 1) // 25 * 25),
+        (
+            (((1 << 64) - 1) // 25).to_bytes(8, "little"),
+            "time_type = 200\ntime_unit_ns = 25",
+            ((1 << 64) - 1) // 25 * 25,
+        ),
         ((((1 << 64) - 1) // 25 + 1).to_bytes(8, "little"), "time_type = 200\ntime_unit_ns = 25", None),
         # The product has more than 64 bits, the result has not.
         (b"\xff" * 8, "time_type = 200\ntime_unit_ns = 7\ntime_divisor = 8", ((1 << 64) - 1) * 7 // 8),
