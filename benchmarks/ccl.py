@@ -2,8 +2,7 @@
 2048 pixels of 1 bit, 8-connected, means over densities of 10 to 90 percent.
 
 And against the algorithms of A. Hennequin's thesis (sequence `cpu_labelling`), in cycles for a pixel beside those that
-it reports. And the sequence `large_images` with two threads against one: wall clock for images of 8192 x 8192 pixels,
-one in a batch.
+it reports. And the sequence `large_images` with two threads against one (`ccl_threads`).
 
 The chain starts from packed strips and finds runs, labels and features (of at most 4096 components); the peers start
 from arrays of bytes, and only OpenCV's "WithStats" finds features.
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ccl_node, sparse_ccl
+from benchmarks import ccl_node, ccl_threads, sparse_ccl
 from benchmarks.ccl_peers import peers
 from benchmarks.measure import Result, compare, in_turn
 from benchmarks.profile import ProfiledSequence
@@ -59,11 +58,6 @@ PUBLISHED = {
 }
 """Cycles for a pixel of one core of a Xeon Gold 6126 at 2.6 GHz (thesis, table 4.2), by granularity."""
 LABELLING = ("ccl_find_runs", "ccl_label_runs")
-LARGE_SIDE = 8192
-LARGE_DENSITIES = (0.2, 0.5, 0.8)
-LARGE_LIMITS = BatchLimits(events=1, input_bytes=9 << 20)
-TWO_THREADS_TARGET = 1.8
-"""Least speed of two threads relative to one."""
 
 
 def run(shared: Path) -> Iterator[Result]:
@@ -95,7 +89,7 @@ def run(shared: Path) -> Iterator[Result]:
         for kernel, microseconds in sorted(kernels.items(), key=lambda item: -item[1]):
             yield Result(f"  {kernel}", microseconds, "us/image", "all kernels", microseconds / whole)
         yield from _cycles(granularity, sum(kernels[name] for name in LABELLING), meps)
-    yield from _two_threads()
+    yield from ccl_threads.run(GRANULARITIES)
     yield from sparse_ccl.run(shared)
     yield from ccl_node.run()
 
@@ -136,28 +130,6 @@ def nominal_mhz() -> float | None:
     """The clock that the processor reports; None if it reports none."""
     found = re.search(r"^cpu MHz\s*:\s*([\d.]+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return None if found is None else float(found[1])
-
-
-def _two_threads() -> Iterator[Result]:
-    """Both numbers of threads on the same images, one image in a batch: threads can only share an image."""
-    one, two = (
-        ProfiledSequence("large_images", None, LARGE_LIMITS, threads=threads, chain=CHAIN) for threads in (1, 2)
-    )
-    for granularity in GRANULARITIES:
-        images = [
-            random_cells(LARGE_SIDE, LARGE_SIDE, density, granularity, (granularity,)) for density in LARGE_DENSITIES
-        ]
-        meps = [encode_mep(CHAIN, [encode_image(image)]) for image in images]
-        taken = in_turn([partial(one.throughput, meps), partial(two.throughput, meps)], TURNS)
-        against = compare(*taken)
-        yield Result(
-            f"g = {granularity}, large_images, two threads",
-            against.second.per_second,
-            "images/s",
-            "one thread",
-            against.ratio,
-            TWO_THREADS_TARGET,
-        )
 
 
 def summary(results: Sequence[Result]) -> dict[str, object]:

@@ -26,6 +26,7 @@ from hltnode.processing.imaging.large_images.collections import part_types
 from hltnode.processing.imaging.large_images.count_runs import count_runs
 from hltnode.processing.imaging.large_images.find_roots import find_roots
 from hltnode.processing.imaging.large_images.join_borders import join_borders
+from hltnode.processing.imaging.large_images.join_groups import join_groups
 from hltnode.processing.imaging.large_images.join_runs import join_runs
 from hltnode.processing.imaging.large_images.measure_parts import measure_parts
 from hltnode.processing.imaging.large_images.number_roots import number_roots
@@ -65,7 +66,8 @@ SEQUENCES = {
     "labelled_images": _sequence(*_IMAGES, find_runs, label_runs, measure_components, labels=(ROWS, RUNS)),
     "large_images": _sequence(
         *_IMAGES,
-        *(count_runs, place_runs, join_runs, join_borders, find_roots, place_components, number_roots, measure_parts),
+        *(count_runs, place_runs, join_runs, join_borders, join_groups),
+        *(find_roots, place_components, number_roots, measure_parts),
     ),
     "cpu_labelling": _sequence(*_IMAGES, label_image, measure_components),
     "sparse_images": _sequence(read_pixel_headers, place_pixels, label_pixels),

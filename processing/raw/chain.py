@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from hltnode.processing.algorithms.event_times import TIMES
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.batch import N_SUBDETECTORS
 from hltnode.processing.framework.collections import PROCESSING
@@ -33,6 +34,6 @@ CHAIN = TriggerChain(
     histograms=RAW_HISTOGRAMS,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
-    lists=(SOURCE_BANKS,),
+    lists=(SOURCE_BANKS, TIMES),
     display="hltnode.processing.raw.offline.display.picture",
 )

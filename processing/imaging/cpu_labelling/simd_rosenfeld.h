@@ -8,8 +8,12 @@
 //
 // There are two replacements for instructions of AVX-512CD, which the instruction sets of the kernels do not contain.
 // The start of a segment is the exponent of a number whose highest bit it is, instead of a count of leading zeros.
-// Lanes that need a union make it one after another, instead of an emulated minimum over lanes of equal labels; most
-// vectors have none or one.
+// Pixels that need a union make it one after another, instead of an emulated minimum over lanes of equal labels. The
+// masks of two rows tell which they are; labels of later pixels do not depend on unions, so they come after the row.
+//
+// The second pass replaces labels by numbers of components, row by row. The published one gathers the parents of all
+// pixels until they are roots. Here all pixels of a run get the number of its first one, which is a root or has a parent
+// before it, whose cell has its number. On a Zen 4, gathers took longer than all other steps.
 #pragma once
 
 #include "imaging/cpu_labelling/binary_image.h"
@@ -25,18 +29,21 @@ struct lanes_of<4> {
     using lanes = uint32_t __attribute__((vector_size(16)));
     using signed_lanes = int32_t __attribute__((vector_size(16)));
     using float_lanes = float __attribute__((vector_size(16)));
+    using bytes = uint8_t __attribute__((vector_size(4)));
 };
 template <>
 struct lanes_of<8> {
     using lanes = uint32_t __attribute__((vector_size(32)));
     using signed_lanes = int32_t __attribute__((vector_size(32)));
     using float_lanes = float __attribute__((vector_size(32)));
+    using bytes = uint8_t __attribute__((vector_size(8)));
 };
 template <>
 struct lanes_of<16> {
     using lanes = uint32_t __attribute__((vector_size(64)));
     using signed_lanes = int32_t __attribute__((vector_size(64)));
     using float_lanes = float __attribute__((vector_size(64)));
+    using bytes = uint8_t __attribute__((vector_size(16)));
 };
 
 /// Labels pixels in vectors of n lanes. segments: version 2.
@@ -57,18 +64,9 @@ class simd_rosenfeld {
     uint32_t label(const row_runs* rows, const image_run* runs)
     {
         for (uint32_t y = 0; y < image_.shape.height; ++y) first_pass(y);
-        for (uint32_t y = 0; y < image_.shape.height; ++y) second_pass(y);
-        // The first pixel of a component begins a run and has its own label.
         uint32_t n_components = 0;
-        for (uint32_t y = 0; y < image_.shape.height; ++y) {
-            uint32_t* const own = image_.labels_of_row(y);
-            const uint32_t base = y * image_.shape.width + 1u;
-            for (uint32_t run = rows[y].first; run < rows[y].first + rows[y].count; ++run) {
-                const uint32_t root = own[runs[run].begin];
-                const uint32_t number = root == base + runs[run].begin ? ++n_components : parents_[root];
-                for (uint32_t x = runs[run].begin; x < runs[run].end; ++x) own[x] = number;
-            }
-        }
+        for (uint32_t y = 0; y < image_.shape.height; ++y)
+            second_pass(y, runs + rows[y].first, rows[y].count, n_components);
         return n_components;
     }
 
@@ -76,10 +74,22 @@ class simd_rosenfeld {
     using lanes = typename lanes_of<n>::lanes;
     using signed_lanes = typename lanes_of<n>::signed_lanes;
     using float_lanes = typename lanes_of<n>::float_lanes;
+    using bytes = typename lanes_of<n>::bytes;
 
     static inline __attribute__((always_inline)) void load(lanes& vector, const uint32_t* from)
     {
         std::memcpy(&vector, from, sizeof vector);
+    }
+
+    /// Store a vector, or its first lanes at the end of a row.
+    static inline __attribute__((always_inline)) void store(uint32_t* to, const lanes& vector, uint32_t room)
+    {
+        // A copy of variable size is an instruction that repeats.
+        if (room >= n) {
+            std::memcpy(to, &vector, sizeof vector);
+        } else {
+            for (uint32_t lane = 0; lane < room; ++lane) to[lane] = vector[lane];
+        }
     }
 
     /// The smaller label of each lane; 0, the background, is the largest.
@@ -89,50 +99,64 @@ class simd_rosenfeld {
         return (a < b ? a : b) + 1u;
     }
 
-    /// The cells of some labels.
-    inline __attribute__((always_inline)) lanes cells(const lanes& labels) const
+    /// Each lane has the value of the lane on its left, the first one the last value of `left`.
+    inline __attribute__((always_inline)) lanes from_left(const lanes& left, const lanes& vector) const
     {
-        lanes found;
-#if defined(__AVX2__)
-        for (uint32_t lane = 0; lane < n; lane += n < 8u ? 4u : 8u) {
-            const char* const from = reinterpret_cast<const char*>(&labels) + 4u * lane;
-            char* const to = reinterpret_cast<char*>(&found) + 4u * lane;
-            if (n < 8u) {
-                __m128i index;
-                std::memcpy(&index, from, sizeof index);
-                const __m128i values = _mm_i32gather_epi32(reinterpret_cast<const int*>(parents_), index, 4);
-                std::memcpy(to, &values, sizeof values);
-            } else {
-                __m256i index;
-                std::memcpy(&index, from, sizeof index);
-                const __m256i values = _mm256_i32gather_epi32(reinterpret_cast<const int*>(parents_), index, 4);
-                std::memcpy(to, &values, sizeof values);
-            }
+        // The places are constants, so each width has an instruction or two for this.
+        if constexpr (n == 4u) {
+            return __builtin_shuffle(left, vector, lanes{3, 4, 5, 6});
+        } else if constexpr (n == 8u) {
+            return __builtin_shuffle(left, vector, lanes{7, 8, 9, 10, 11, 12, 13, 14});
+        } else {
+            return __builtin_shuffle(left, vector,
+                                     lanes{15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30});
         }
-#else
-        for (uint32_t lane = 0; lane < n; ++lane) found[lane] = parents_[labels[lane]];
-#endif
-        return found;
     }
 
-    static inline __attribute__((always_inline)) bool any(const lanes& vector)
+    /// For each lane the number of bits of `begins` up to its own.
+    static inline __attribute__((always_inline)) lanes begins_up_to(uint32_t begins)
     {
-        uint64_t words[n / 2u], all = 0;
-        std::memcpy(words, &vector, sizeof vector);
-        for (const uint64_t word : words) all |= word;
-        return all != 0u;
+        const uint64_t low = sums_of_bits(begins & 0xffu);
+        const uint64_t high = n == 16u ? sums_of_bits(begins >> 8) + (low >> 56) * 0x0101010101010101u : 0u;
+        using words = uint64_t __attribute__((vector_size(16)));
+        const words both{low, high};
+#if defined(__AVX2__)
+        // GCC converts vectors of bytes element by element.
+        const auto sums = (__m128i)both;
+        if constexpr (n == 4u) return (lanes)_mm_cvtepu8_epi32(sums);
+        if constexpr (n == 8u) return (lanes)_mm256_cvtepu8_epi32(sums);
+#if defined(__AVX512F__)
+        if constexpr (n == 16u) return (lanes)_mm512_cvtepu8_epi32(sums);
+#endif
+#endif
+        bytes of_lanes;
+        std::memcpy(&of_lanes, &both, n);
+        return __builtin_convertvector(of_lanes, lanes);
+    }
+
+    /// Byte k has the number of bits up to bit k, of eight bits.
+    static inline __attribute__((always_inline)) uint64_t sums_of_bits(uint64_t bits)
+    {
+        // Byte k keeps bit k, then becomes 1 if it has it; the product sums up the bytes.
+        const uint64_t one_by_one = bits * 0x0101010101010101u & 0x8040201008040201u;
+        return ((one_by_one + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u) * 0x0101010101010101u;
     }
 
     inline __attribute__((always_inline)) void first_pass(uint32_t y)
     {
         const uint32_t width = image_.shape.width;
-        const uint32_t* const above = labels_[(y + 1u) % 2u];
-        uint32_t* const own = labels_[y % 2u];
+        const uint32_t* const above = labels_[(y + 1u) % 2u] + margin;
+        uint32_t* const own = labels_[y % 2u] + margin;
+        uint64_t* const masks = masks_[y % 2u];
         uint32_t* const cells_of_row = image_.labels_of_row(y);
         const uint32_t base = y * width + 1u;
         uint64_t mask = 0;
+        lanes before{};
         for (uint32_t x0 = 0; x0 < width; x0 += n, mask >>= n) {
-            if (x0 % 64u == 0u) mask = foreground_mask64(image_.row(y), image_.shape, image_.threshold, x0 / 64u);
+            if (x0 % 64u == 0u) {
+                mask = foreground_mask64(image_.row(y), image_.shape, image_.threshold, x0 / 64u);
+                masks[x0 / 64u] = mask;
+            }
             const uint32_t bits = static_cast<uint32_t>(mask & ((uint64_t{1} << n) - 1u));
             const auto foreground = (lanes)((bit_ & bits) != 0u);
             const uint32_t begins = bits & ~(bits << 1);
@@ -144,55 +168,82 @@ class simd_rosenfeld {
             } else {
                 start += (lanes)((bit_ & (bits & ~begins)) != 0u);
             }
+            lanes ab, b, bc;
+            load(ab, above + x0 - 1u);
+            load(b, above + x0);
+            load(bc, above + x0 + 1u);
             lanes x = (start + (base + x0)) & foreground;
-            lanes ab, b, bc, dx;
-            load(ab, above + margin + x0 - 1u);
-            load(b, above + margin + x0);
-            load(bc, above + margin + x0 + 1u);
-            std::memcpy(own + margin + x0, &x, sizeof x);
-            load(dx, own + margin + x0 - 1u);
-            x = min_label(min_label(min_label(ab, b), min_label(bc, dx)), x) & foreground;
-            std::memcpy(own + margin + x0, &x, sizeof x);
-            std::memcpy(cells_of_row + x0, &x, 4u * min_of(n, width - x0));
-            load(dx, own + margin + x0 - 1u);
-            const lanes left = min_label(ab, dx);
-            const lanes joined = foreground & (lanes)(bc != 0u) & (lanes)(b == 0u) & (lanes)(left != 0u);
-            if (!any(joined)) continue;
-            for (uint32_t lane = 0; lane < n; ++lane)
-                if (joined[lane] != 0u) unite_labels(parents_, left[lane], bc[lane]);
+            x = min_label(min_label(min_label(ab, b), min_label(bc, from_left(before, x))), x) & foreground;
+            std::memcpy(own + x0, &x, sizeof x);
+            store(cells_of_row + x0, x, width - x0);
+            before = x;
         }
         // The vectors end with background, but the next row may be wider than the last vector of its loads.
-        std::memset(own + margin + (width + n - 1u) / n * n, 0, sizeof(uint32_t));
+        std::memset(own + (width + n - 1u) / n * n, 0, sizeof(uint32_t));
+        unite_row(masks, masks_[(y + 1u) % 2u], own, above);
     }
 
-    inline __attribute__((always_inline)) void second_pass(uint32_t y)
+    /// Make the unions of a row: of the right pixel above with the left one, or with the pixel on the left, if there is
+    /// none between them. masks: of the row and of the one above.
+    inline __attribute__((always_inline)) void unite_row(const uint64_t* masks, const uint64_t* masks_above,
+                                                         const uint32_t* own, const uint32_t* above)
+    {
+        uint64_t last = 0;
+        for (uint32_t word = 0; 64u * word < image_.shape.width; ++word) {
+            const uint64_t here = masks[word], there = masks_above[word];
+            const uint64_t right = there >> 1 | masks_above[word + 1u] << 63;
+            const uint64_t left = (here | there) << 1 | last;
+            last = (here | there) >> 63;
+            for (uint64_t joined = here & right & ~there & left; joined != 0u; joined &= joined - 1u) {
+                const uint32_t x = 64u * word + static_cast<uint32_t>(__builtin_ctzll(joined));
+                const uint32_t one = min_of(above[x - 1u] - 1u, own[x - 1u] - 1u) + 1u, other = above[x + 1u];
+                if (one != other) unite_labels(parents_, one, other);
+            }
+        }
+    }
+
+    inline __attribute__((always_inline)) void second_pass(uint32_t y, const image_run* runs, uint32_t n_runs,
+                                                           uint32_t& n_components)
     {
         const uint32_t width = image_.shape.width;
         uint32_t* const own = image_.labels_of_row(y);
-        uint32_t x0 = 0;
-        for (; x0 + n <= width; x0 += n) {
-            lanes label;
-            load(label, own + x0);
-            const auto foreground = (lanes)(label != 0u);
-            if (!any(foreground)) continue;
-            // Background lanes search from the first label, whose cell may be background: the root of both is 0.
-            for (;;) {
-                const lanes next = cells((label & foreground) | (~foreground & 1u)) & foreground;
-                if (!any(next ^ label)) break;
-                label = next;
-            }
-            std::memcpy(own + x0, &label, sizeof label);
+        const uint32_t base = y * width + 1u;
+        // The first pixel of a run is a root, or has a label of a row before, or of a root on its left. The cells of
+        // both have their numbers.
+        for (uint32_t run = 0; run < n_runs; ++run) {
+            const uint32_t label = own[runs[run].begin];
+            const uint32_t is_root = label == base + runs[run].begin ? 1u : 0u;
+            n_components += is_root;
+            // Without a branch, which random images would make mispredicted.
+            const uint32_t number = parents_[label] ^ ((parents_[label] ^ n_components) & (0u - is_root));
+            numbers_[run + 1u] = own[runs[run].begin] = number;
         }
-        for (; x0 < width; ++x0)
-            if (own[x0] != 0u) own[x0] = find_label(parents_, own[x0]);
+        const uint32_t* number = numbers_;
+        uint64_t mask = 0;
+        uint32_t last = 0;
+        for (uint32_t x0 = 0; x0 < width; x0 += n, mask >>= n) {
+            if (x0 % 64u == 0u) mask = foreground_mask64(image_.row(y), image_.shape, image_.threshold, x0 / 64u);
+            const uint32_t bits = static_cast<uint32_t>(mask & ((uint64_t{1} << n) - 1u));
+            const uint32_t begins = bits & ~(bits << 1 | last);
+            last = bits >> (n - 1u);
+            // The run of each lane: the last one of the lanes before, or one that begins in this vector.
+            lanes of_run;
+            load(of_run, number);
+            const lanes label = __builtin_shuffle(of_run, begins_up_to(begins)) & (lanes)((bit_ & bits) != 0u);
+            store(own + x0, label, width - x0);
+            number += __builtin_popcount(begins);
+        }
     }
 
     static constexpr uint32_t margin = 16;
     binary_image image_;
     uint32_t* parents_;
     lanes lane_, bit_, up_to_;
-    // Labels of this row and of the row above, with background on both sides.
+    // Labels and masks of this row and of the row above, labels with background on both sides.
     uint32_t labels_[2][margin + max_side + 2u * margin] = {};
+    uint64_t masks_[2][max_side / 64u + 1u] = {};
+    // Numbers of the runs of a row, from place 1 on.
+    uint32_t numbers_[1u + max_side / 2u + 1u + n] = {};
 };
 
 }  // namespace hlt

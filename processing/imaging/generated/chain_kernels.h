@@ -40,6 +40,7 @@
 #include "imaging/large_images/count_runs.cuh"
 #include "imaging/large_images/find_roots.cuh"
 #include "imaging/large_images/join_borders.cuh"
+#include "imaging/large_images/join_groups.cuh"
 #include "imaging/large_images/join_runs.cuh"
 #include "imaging/large_images/measure_parts.cuh"
 #include "imaging/large_images/number_roots.cuh"
@@ -61,6 +62,7 @@
     X(ccl_place_runs) \
     X(ccl_join_runs) \
     X(ccl_join_borders) \
+    X(ccl_join_groups) \
     X(ccl_find_roots) \
     X(ccl_place_components) \
     X(ccl_number_roots) \

@@ -6,7 +6,12 @@ from hltnode.processing.imaging.components.collections import runs
 N_PARTS = 64
 """Parts of an image: more than a CPU usually has threads, and 8,192 rows are 128 for each."""
 
-part_types = SharedTypes(__file__, "part_types", sizes={"n_image_parts": N_PARTS})
+N_GROUPS = 8
+"""Groups of adjacent parts: the borders inside of a group are joined by its thread, those between groups come last."""
+
+part_types = SharedTypes(
+    __file__, "part_types", sizes={"n_image_parts": N_PARTS, "parts_of_group": N_PARTS // N_GROUPS}
+)
 
 image_parts = Collection(
     "image_parts", capacity=lambda limits: limits.events * N_PARTS, placement=Placement.fixed(1), parts=N_PARTS

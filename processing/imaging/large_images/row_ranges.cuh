@@ -1,4 +1,4 @@
-// The rows of a part of an image, and prefix sums over the parts.
+// The rows of a part of an image and of a group of parts, and prefix sums over the parts.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -16,6 +16,13 @@ struct row_part {
 __device__ row_part rows_of_part(uint32_t part, uint32_t n_rows)
 {
     return {part * n_rows / n_image_parts, (part + 1u) * n_rows / n_image_parts};
+}
+
+/// The rows of a group of parts.
+__device__ row_part rows_of_group(uint32_t group, uint32_t n_rows)
+{
+    return {rows_of_part(group * parts_of_group, n_rows).first,
+            rows_of_part((group + 1u) * parts_of_group, n_rows).first};
 }
 
 /// Write the exclusive prefix sum of `counts` over the parts of an image to `firsts`, by the threads of a block that

@@ -28,5 +28,16 @@ LARGE_BANK = ChainFlag(
     text="A bank has more bytes than the trigger configuration expects.",
     kind=FlagKind.NOTE,
 )
+NO_EVENT_TIME = ChainFlag(
+    name="no_event_time",
+    bit=20,
+    text=(
+        "The bank with the time of the event, which the trigger configuration names, is missing or too short, or its "
+        "time in ns exceeds 64 bits. The event has no time."
+    ),
+    kind=FlagKind.NOTE,
+)
 
-raw_flag_types = SharedTypes(__file__, "raw_flags", flags=(MISSING_BANKS, NO_EVENT_NUMBER, UNKNOWN_TYPE, LARGE_BANK))
+raw_flag_types = SharedTypes(
+    __file__, "raw_flags", flags=(MISSING_BANKS, NO_EVENT_NUMBER, UNKNOWN_TYPE, LARGE_BANK, NO_EVENT_TIME)
+)

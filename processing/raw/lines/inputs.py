@@ -12,7 +12,7 @@ from hltnode.processing.raw.banks.collections import (
     source_count,
 )
 from hltnode.processing.raw.banks.collections import sources as source_collection
-from hltnode.processing.raw.banks.flags import LARGE_BANK, MISSING_BANKS, NO_EVENT_NUMBER, UNKNOWN_TYPE
+from hltnode.processing.raw.banks.flags import LARGE_BANK, MISSING_BANKS, NO_EVENT_NUMBER, NO_EVENT_TIME, UNKNOWN_TYPE
 from hltnode.processing.selection.lines.inputs import ColumnField, DerivedField, Input
 from hltnode.protocol.raw_data.bank_types import NO_BANK
 from hltnode.protocol.raw_data.source_id import MAX_NUMBER
@@ -37,6 +37,7 @@ event = Input(
         "incomplete": _flagged(EventFlag.INCOMPLETE, "true if the fragment of a source was missing"),
         "missing_banks": _flagged(MISSING_BANKS.mask, "true if it has fewer banks than configured"),
         "no_number": _flagged(NO_EVENT_NUMBER.mask, "true if the configured bank has no number of the event"),
+        "no_time": _flagged(NO_EVENT_TIME.mask, "true if the configured bank has no time of the event"),
         "unknown_type": _flagged(UNKNOWN_TYPE.mask, "true if a bank has a type outside of the configured range"),
         "large_bank": _flagged(LARGE_BANK.mask, "true if a bank is larger than configured"),
     },

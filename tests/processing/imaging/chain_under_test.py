@@ -26,8 +26,15 @@ from tests.ptx.machine import Conflict
 
 BLOCK_SIZES = (1, 32, 100, 256)
 JOINING = (
-    *("ccl_label_runs", "ccl_label_image", "ccl_label_pixels", "ccl_join_runs", "ccl_join_borders", "ccl_naive_label"),
-    *("ccl_playne_label", "ccl_merge_pixels", "ccl_ha4_32_label", "ccl_ha4_32_merge", "ccl_ha4_64_label"),
+    *("ccl_label_runs", "ccl_label_image", "ccl_label_pixels", "ccl_join_runs", "ccl_join_borders", "ccl_join_groups"),
+    *(
+        "ccl_naive_label",
+        "ccl_playne_label",
+        "ccl_merge_pixels",
+        "ccl_ha4_32_label",
+        "ccl_ha4_32_merge",
+        "ccl_ha4_64_label",
+    ),
     *("ccl_ha4_64_merge", "ccl_ha4_otf_label", "ccl_ha4_otf_merge", "ccl_flsl_label", "ccl_flsl_merge"),
     *("ccl_flsl_otf_label", "ccl_flsl_otf_merge"),
 )

@@ -1,4 +1,4 @@
-"""The banks of any board for the test that damages them; one of them holds the number of the event."""
+"""The banks of any board for the test that damages them; one of them holds number and time of the event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from tests.processing.chains.fuzzed_detector import FuzzedDetector, FuzzedSample
 from tests.processing.raw.raw_events import mep_of, random_events, run_chain
 from tests.processing.raw.raw_oracle import Settings, differences, expected_columns
 
-SETTINGS = {"header": Settings(), "bank": Settings(number_type=200, number_offset=2, number_bytes=6, min_banks=10)}
+SETTINGS = {
+    "header": Settings(),
+    "bank": Settings(
+        number_type=200, number_offset=2, number_bytes=6, min_banks=10, time_type=200, time_offset=4, time_unit_ns=1000
+    ),
+}
 NUMBERED = 77
 
 

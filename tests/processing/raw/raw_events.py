@@ -33,6 +33,8 @@ COLUMNS = (
     "events.bank_bytes",
     "events.largest_bank",
     "events.number",
+    "event_times.count",
+    "event_times.time_ns",
     "events.flags",
 )
 """Every column that the chain writes for lines, fields and outputs."""

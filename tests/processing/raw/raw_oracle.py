@@ -15,6 +15,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 NO_BANK, BROKEN = 255, 256
 ERRORS = (BROKEN, 240, 241)
 FLAGS = {"missing_banks": 1 << 16, "no_event_number": 1 << 17, "unknown_type": 1 << 18, "large_bank": 1 << 19}
+FLAGS["no_event_time"] = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,11 @@ class Settings:
     number_type: int = NO_BANK
     number_offset: int = 0
     number_bytes: int = 8
+    time_type: int = NO_BANK
+    time_offset: int = 0
+    time_bytes: int = 8
+    time_unit_ns: int = 1
+    time_divisor: int = 1
 
     def toml(self) -> str:
         """A trigger configuration with these constants."""
@@ -61,6 +67,7 @@ def expected_columns(
 ) -> dict[str, NDArray[Any]]:
     """Every column of the chain for a batch of MEPs."""
     counts, banks, numbers, words = [], [], [], []
+    times: list[int | None] = []
     per_event: dict[str, list[int]] = {name: [] for name in ("banks", "errors", "bytes", "largest")}
     for mep in meps:
         mfps = {source: mep.data[offset : offset + size] for source, offset, size in mep.fragments}
@@ -78,7 +85,7 @@ def expected_columns(
             n_errors = sum(kind in ERRORS for kind, _ in there)
             if n_errors:
                 word |= EventFlag.BANK_ERROR
-            known = {16, settings.number_type, *ERRORS}
+            known = {16, settings.number_type, settings.time_type, *ERRORS}
             known |= set(range(settings.first_known_type, settings.last_known_type + 1))
             if any(kind not in known for kind, _ in there):
                 word |= FLAGS["unknown_type"]
@@ -95,6 +102,16 @@ def expected_columns(
             if number is None:
                 header = mfps[min(mfps)] if mfps else None
                 number = 0 if header is None else int(header[8:16].view("<u8")[0]) + index
+            time = None
+            if settings.time_type != NO_BANK:
+                holders = [payload for kind, payload in there if kind == settings.time_type]
+                end = settings.time_offset + settings.time_bytes
+                if holders and len(holders[0]) >= end:
+                    ticks = int.from_bytes(holders[0][settings.time_offset : end], "little")
+                    time = ticks * settings.time_unit_ns // settings.time_divisor
+                    time = time if time < 1 << 64 else None
+                word |= FLAGS["no_event_time"] if time is None else 0
+            times.append(time)
             counts.append(len(of_event))
             words.append(word)
             numbers.append((number & 0xFFFF_FFFF, number >> 32))
@@ -112,6 +129,8 @@ def expected_columns(
         "events.bank_bytes": np.array(per_event["bytes"], np.uint32),
         "events.largest_bank": np.array(per_event["largest"], np.uint32),
         "events.number": np.array(numbers, np.uint32).ravel(),
+        "event_times.count": np.array([time is not None for time in times], np.uint32),
+        "event_times.time_ns": np.array([time or 0 for time in times], np.uint64),
         "events.flags": np.array(words, np.uint32),
     }
 

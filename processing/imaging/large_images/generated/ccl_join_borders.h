@@ -25,5 +25,7 @@ struct ccl_join_borders_parameters {
         const uint32_t* reach;
     } image_parts;
 
-    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
+    static constexpr uint32_t n_parts = 8u;
+    __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }
+    __device__ bool takes(uint32_t part_in_batch) const { return event_of(part_in_batch) < batch->n_events; }
 };

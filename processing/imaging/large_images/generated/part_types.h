@@ -7,5 +7,6 @@
 namespace hlt {
 
 constexpr uint32_t n_image_parts = 64;
+constexpr uint32_t parts_of_group = 8;
 
 }  // namespace hlt

@@ -29,6 +29,11 @@ struct raw_list_banks_parameters {
     struct {
         uint32_t* count;
     } error_banks;
+    struct {
+        uint32_t* count;
+        uint64_t* time_ns;
+        __device__ uint32_t first(uint32_t event) const { return event; }
+    } event_times;
     uint32_t min_banks;
     uint32_t max_bank_bytes;
     uint32_t first_known_type;
@@ -36,6 +41,11 @@ struct raw_list_banks_parameters {
     uint32_t number_type;
     uint32_t number_offset;
     uint32_t number_bytes;
+    uint32_t time_type;
+    uint32_t time_offset;
+    uint32_t time_bytes;
+    uint32_t time_unit_ns;
+    uint32_t time_divisor;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -13,7 +13,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.imaging.chain import CHAIN, SEQUENCES
 from hltnode.processing.imaging.components.collections import MAX_COMPONENTS
-from hltnode.processing.imaging.large_images.collections import N_PARTS
+from hltnode.processing.imaging.large_images.collections import N_GROUPS, N_PARTS
 from hltnode.processing.imaging.offline.simulation.likenesses import blobs, ridges, text_image
 from hltnode.processing.imaging.offline.simulation.shapes import (
     checkerboard,
@@ -76,6 +76,15 @@ def test_thresholds(threshold: int) -> None:
     assert_all_as_expected(images, threshold=threshold, threads=2)
 
 
+@pytest.mark.parametrize("height", range(1, 140))
+def test_parts_and_groups_of_few_rows_are_joined(height: int) -> None:
+    # Whether a border of parts is one of groups depends on the parts that are empty. Columns join all rows.
+    image = np.zeros((height, 9), np.bool_)
+    image[:, ::2] = True
+    diagonal = np.eye(height, dtype=np.bool_)
+    assert_all_as_expected([image, diagonal, ~diagonal], threads=2)
+
+
 def test_both_sequences_give_the_same_bytes_with_any_number_of_threads() -> None:
     meps = [mep_of_images(random_images(9, 40)), mep_of_images([full(50, 300), spiral(99, 200)], first_event=40)]
     whole, histograms = run_chain(meps)
@@ -108,10 +117,11 @@ def test_sums_of_a_large_image_need_64_bits() -> None:
 def test_an_image_has_many_parts() -> None:
     plan = plan_memory(SEQUENCES["large_images"].algorithms, BatchLimits(events=4), fuse_events=True)
     parts = [stage for stage in plan.stages if stage[0].parts is not None]
-    assert {algorithm.parts for stage in parts for algorithm in stage} == {N_PARTS}
-    assert [[algorithm.name for algorithm in stage] for stage in parts] == [
-        [f"ccl_{name}"] for name in ("count_runs", "join_runs", "find_roots", "number_roots", "measure_parts")
+    assert [(stage[0].name, stage[0].parts) for stage in parts if len(stage) == 1] == [
+        *(("ccl_count_runs", N_PARTS), ("ccl_join_runs", N_PARTS), ("ccl_join_borders", N_GROUPS)),
+        *(("ccl_find_roots", N_PARTS), ("ccl_number_roots", N_PARTS), ("ccl_measure_parts", N_PARTS)),
     ]
+    assert len(parts) == 6
     assert CHAIN.default_sequence == "whole_images"
 
 

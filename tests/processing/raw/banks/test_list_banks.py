@@ -7,14 +7,19 @@ import pytest
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.raw.chain import CHAIN
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.errors import TriggerConfigError
 from tests.processing.raw.raw_events import Banks, mep_of, random_events, run_chain
 from tests.processing.raw.raw_oracle import FLAGS, Settings, differences, expected_columns
 
 NUMBER_IN_BANK = Settings(number_type=16, number_offset=3, number_bytes=5, min_banks=20, max_bank_bytes=40)
+TIME_IN_BANK = Settings(
+    time_type=16, time_offset=3, time_bytes=5, time_unit_ns=25, time_divisor=6, min_banks=20, max_bank_bytes=40
+)
 
 
 @pytest.mark.parametrize("align", [2, 3, 8])
-@pytest.mark.parametrize("settings", [Settings(), NUMBER_IN_BANK], ids=["default", "number in a bank"])
+@pytest.mark.parametrize("settings", [Settings(), NUMBER_IN_BANK, TIME_IN_BANK], ids=["default", "number", "time"])
 def test_every_column_is_that_of_the_oracle(settings: Settings, align: int) -> None:
     meps = [
         mep_of(random_events(1, 7, 50), 0xFFFF_FFFE, align=align, versions=dict.fromkeys(range(0, 1 << 16, 3), 9)),
@@ -26,8 +31,9 @@ def test_every_column_is_that_of_the_oracle(settings: Settings, align: int) -> N
     expected = expected_columns(meps, settings, EventFlag.INCOMPLETE)
     assert differences(found.columns, expected) == []
     words = expected["events.flags"]
-    for flag in FLAGS.values():
-        if flag != FLAGS["no_event_number"] or settings.number_type != 255:
+    settable = {"no_event_number": settings.number_type, "no_event_time": settings.time_type}
+    for name, flag in FLAGS.items():
+        if settable.get(name) != 255:
             assert 0 < np.count_nonzero(words & flag) < len(words), flag
 
 
@@ -115,6 +121,58 @@ def test_the_number_of_an_event_is_in_the_configured_bank_or_in_the_headers(
     assert high << 32 | low == (0x1_0000_0000 if number is None else number)
     is_flagged = bool(found["events.flags"][1] & FLAGS["no_event_number"])
     assert is_flagged == (number is None and settings != "")
+
+
+@pytest.mark.parametrize(
+    ("payload", "settings", "time"),
+    [
+        (b"\x01\x02\x03\x04\x05\x06\x07\x08", "time_type = 200", 0x0807060504030201),
+        (b"\x01\x02\x03\x04\x05\x06\x07", "time_type = 200", None),
+        (b"\x01\x02\x03\x04", "time_type = 200\ntime_bytes = 3\ntime_offset = 1", 0x040302),
+        (b"\x01\x02\x03\x04", "time_type = 200\ntime_bytes = 3\ntime_offset = 2", None),
+        (b"\x07", "time_type = 200\ntime_bytes = 1\ntime_unit_ns = 25\ntime_divisor = 6", 29),
+        (b"\x05", "time_type = 200\ntime_bytes = 1\ntime_unit_ns = 25\ntime_divisor = 6", 20),
+        # 25 times the largest times of 64 bits, and the first one beyond.
+        (
+            (((1 << 64) - 1) // 25).to_bytes(8, "little"),
+            "time_type = 200\ntime_unit_ns = 25",
+            ((1 << 64) - 1) // 25 * 25,
+        ),
+        ((((1 << 64) - 1) // 25 + 1).to_bytes(8, "little"), "time_type = 200\ntime_unit_ns = 25", None),
+        # The product has more than 64 bits, the result has not.
+        (b"\xff" * 8, "time_type = 200\ntime_unit_ns = 7\ntime_divisor = 8", ((1 << 64) - 1) * 7 // 8),
+        # The whole units fit, the rest does not.
+        (b"\xff" * 8, "time_type = 200\ntime_unit_ns = 4294967295\ntime_divisor = 4294967294", None),
+        (b"\x01", "time_type = 200\ntime_bytes = 1\ntime_unit_ns = 0", 0),
+        (b"", "time_type = 200", None),
+        (b"\x01\x02\x03\x04\x05\x06\x07\x08", "time_type = 201", None),
+        (b"\x01\x02\x03\x04\x05\x06\x07\x08", "", None),
+    ],
+)
+def test_the_time_of_an_event_is_in_the_configured_bank_or_unknown(
+    payload: bytes, settings: str, time: int | None
+) -> None:
+    events: list[Banks] = [{1: (192, b"")}, {9: (200, payload), 60000: (200, b"\xff" * 16)}]
+    # With several banks of the type, that of the lowest source counts.
+    found = run_chain([mep_of(events)], f"[sequence.raw_list_banks]\n{settings}").columns
+    assert found["event_times.count"].tolist() == [0, 0 if time is None else 1]
+    assert found["event_times.time_ns"].tolist() == [0, time or 0]
+    is_flagged = bool(found["events.flags"][1] & FLAGS["no_event_time"])
+    assert is_flagged == (time is None and settings != "")
+
+
+def test_a_time_in_no_units_or_no_bytes_is_refused() -> None:
+    for settings in ("time_divisor = 0", "time_bytes = 0", "time_bytes = 9"):
+        with pytest.raises(TriggerConfigError, match=settings.split()[0]):
+            run_chain([mep_of([{1: (192, b"")}])], f"[sequence.raw_list_banks]\n{settings}")
+
+
+def test_the_key_of_a_configuration_without_times_has_none_of_their_constants() -> None:
+    of_default = CHAIN.document(CHAIN.load_trigger(None)).text
+    assert "number_type" in of_default
+    assert "time_" not in of_default
+    configured = TriggerConfig.from_toml("[sequence.raw_list_banks]\ntime_type = 16\n", CHAIN.menu)
+    assert "time_type" in CHAIN.document(configured).text
 
 
 def test_an_event_of_a_mep_without_any_source_is_kept_in_the_batch_and_flagged() -> None:

@@ -1,0 +1,29 @@
+// Written by tools/generate_device_headers.py from imaging/large_images/join_groups.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
+#include "imaging/components/generated/component_types.h"
+
+struct ccl_join_groups_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const uint32_t* offset;
+        const uint32_t* count;
+        const hlt::row_runs* runs;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } image_rows;
+    struct {
+        const uint32_t* offset;
+        const hlt::image_run* span;
+        uint32_t* parent;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } runs;
+    struct {
+        const uint32_t* reach;
+    } image_parts;
+
+    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
+};
