@@ -50,6 +50,10 @@ SAMPLES = {
     "jpsi": (("--sample", "jpsi"), 1),
     # Rates need more events than the other reports.
     "enriched": (("--enrich",), 10),
+    # Other detectors; one event is drawn.
+    "tpc": (("--chain", "alice_tpc"), 0.01),
+    "telescope": (("--chain", "km3net", "--muon-rate", "40000"), 0.02),
+    "rich": (("--chain", "na62_rich", "--decay", "3pi"), 0.02),
 }
 """Options of the samples, and how many times as many events they have as asked for."""
 NODE_TOML = """
@@ -138,10 +142,15 @@ def top(site: Site, name: str) -> Path:
     return site.photograph(page.as_uri(), name, 600)
 
 
-def event_display(site: Site, name: str) -> Path:
-    """A decay to two muons in the event display."""
-    site.hltnode("display", "jpsi.mdf", "--event", "2", "-o", "event.html", makes="event.html")
-    return site.photograph((site.folder / "event.html").as_uri(), name, 1000)
+def display_of(sample: str, event: int, height: int, *options: str) -> Callable[[Site, str], Path]:
+    """An event of a sample in the event display, with further options of the command."""
+
+    def take(site: Site, name: str) -> Path:
+        page = f"{name}.html"
+        site.hltnode("display", f"{sample}.mdf", "--event", str(event), *options, "-o", page, makes=page)
+        return site.photograph((site.folder / page).as_uri(), name, height)
+
+    return take
 
 
 def report_of(command: str, sample: str, height: int) -> Callable[[Site, str], Path]:
@@ -156,7 +165,10 @@ def report_of(command: str, sample: str, height: int) -> Callable[[Site, str], P
 
 
 PICTURES: Mapping[str, Callable[[Site, str], Path]] = {
-    "event-display": event_display,
+    "event-display": display_of("jpsi", 2, 1000),
+    "display-tpc": display_of("tpc", 0, 900, "--chain", "alice_tpc", "--slice", "4"),
+    "display-telescope": display_of("telescope", 5, 900, "--chain", "km3net"),
+    "display-rich": display_of("rich", 0, 900, "--chain", "na62_rich"),
     "report-validate": report_of("validate", "minbias", height=1300),
     "report-rates": report_of("rates", "enriched", height=1300),
     "report-efficiency": report_of("efficiency", "jpsi", height=1300),
@@ -166,7 +178,14 @@ PICTURES: Mapping[str, Callable[[Site, str], Path]] = {
 }
 """The pictures by the names of their files; those that need no node are first, while the nodes collect a past."""
 OF_NODES = {"farm-page", "top", "status-page"}
-SAMPLE_OF = {"event-display": "jpsi", "report-efficiency": "jpsi", "report-rates": "enriched"}
+SAMPLE_OF = {
+    "event-display": "jpsi",
+    "report-efficiency": "jpsi",
+    "report-rates": "enriched",
+    "display-tpc": "tpc",
+    "display-telescope": "telescope",
+    "display-rich": "rich",
+}
 """The sample of a picture; the nodes and the other pictures take `minbias`."""
 
 
@@ -188,7 +207,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for sample in sorted({SAMPLE_OF.get(name, "minbias") for name in names}):
             kind, times = SAMPLES[sample]
-            n = times * options.events
+            n = max(1, round(times * options.events))
             print(f"{n} simulated events of {sample} ...", flush=True)
             make = ("simulate", "-n", str(n), *kind, "--jobs", "0", "-o", f"{sample}.mdf")
             Site(folder, ()).hltnode(*make, makes=f"{sample}.mdf")

@@ -37,7 +37,7 @@ async def killed(site: Site) -> Steps:
     await site.start()
 
 
-@scenario("HltnodeRestartLoop", "SIGKILLs, each with a new start", detection=40.0, tolerated=NODE_IS_DOWN)
+@scenario("HltnodeRestartLoop", "SIGKILLs, each with a new start", detection=170.0, tolerated=NODE_IS_DOWN)
 async def restarted(site: Site) -> Steps:
     await running(site)
     yield

@@ -1,7 +1,8 @@
 """The rules, routes and intervals of deploy/prometheus with all durations divided by one number.
 
-One duration stays: a node does not answer a scrape faster because the rules are scaled. A busy machine without answers
-for the divided 1.5 s would raise HltnodeNodeDown beside any other fault.
+A node does not answer or start faster because the rules are scaled, so the durations of two alerts are divided less. A
+busy machine without answers for the divided 1.5 s would else raise HltnodeNodeDown beside any other fault, and three
+starts would not fit into the divided 45 s of HltnodeRestartLoop.
 """
 
 import re
@@ -20,18 +21,27 @@ _PLACES = (
 _HORIZON = re.compile(r"(predict_linear\([^,]+, )(\d+)(\))")
 
 
-NOT_DIVIDED = "HltnodeNodeDown"
-"""The alert whose `for` stays as it is."""
-_KEPT = re.compile(rf"(alert: {NOT_DIVIDED}\n(?:.*\n)*? *for: )(\w+)")
+SLOWER = {"HltnodeNodeDown": 20, "HltnodeRestartLoop": 4}
+"""Alerts whose durations are divided by a number that is smaller by this factor, but at least 1."""
+_RULE = re.compile(r"(?m)^(?= *- alert: )")
+_ALERT = re.compile(r" *- alert: (\w+)\n")
+
+
+def divisor_of(rule: str, divisor: int) -> int:
+    """The divisor for the text of a rule, or for another text."""
+    alert = _ALERT.match(rule)
+    return divisor if alert is None else max(1, divisor // SLOWER.get(alert[1], 1))
 
 
 def scaled(text: str, divisor: int) -> str:
-    """The text with the durations of expressions and rules divided, in milliseconds, but for `for` of NOT_DIVIDED."""
-    kept = _KEPT.search(text)
+    """The text with every duration of an expression or rule divided, in milliseconds; see SLOWER."""
+    return "".join(_divided(part, divisor_of(part, divisor)) for part in _RULE.split(text))
+
+
+def _divided(text: str, divisor: int) -> str:
     for place in _PLACES:
         text = place.sub(lambda m: f"{m[1]}{int(m[2]) * UNITS_MS[m[3]] // divisor}ms{m[4]}", text)
-    text = _HORIZON.sub(lambda m: f"{m[1]}{int(m[2]) // divisor}{m[3]}", text)
-    return text if kept is None else _KEPT.sub(lambda m: m[1] + kept[2], text)
+    return _HORIZON.sub(lambda m: f"{m[1]}{int(m[2]) // divisor}{m[3]}", text)
 
 
 def seconds(duration: str) -> float:

@@ -79,4 +79,4 @@ async def again_and_again(action: Callable[[], Awaitable[object]]) -> AsyncItera
 
 NODE_IS_DOWN = {"HltnodeNodeDown": "on a busy machine, a start may take longer than the 30 s, which are not scaled"}
 ANSWERS_ARE_NOT_SCALED = 30.0
-"""Seconds without an answer until HltnodeNodeDown fires (scaled.NOT_DIVIDED)."""
+"""Seconds without an answer until HltnodeNodeDown fires (scaled.SLOWER)."""

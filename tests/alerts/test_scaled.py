@@ -9,7 +9,7 @@ import yaml
 from hltnode.daemon.configuration.loading import load_config
 from tests.alerts.__main__ import PARTS
 from tests.alerts.monitoring import FILES
-from tests.alerts.scaled import NOT_DIVIDED, scaled, seconds
+from tests.alerts.scaled import SLOWER, divisor_of, scaled, seconds
 from tests.alerts.scenarios import ANSWERS_ARE_NOT_SCALED, SCENARIOS, UNIT_TESTED
 from tests.alerts.site import Site
 
@@ -24,21 +24,29 @@ def durations_ms(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["recording.yml", "alerts.yml", "alertmanager.yml"])
-def test_every_duration_but_that_of_answers_is_divided_and_nothing_else_changes(name: str) -> None:
+def test_every_duration_is_divided_and_nothing_else_changes(name: str) -> None:
     text = (FILES / name).read_text()
     small = scaled(text, 20)
     assert durations_ms(text)
-    expected = [duration // 20 for duration in durations_ms(text)]
-    if name == "alerts.yml":
-        # The first rule is that of NOT_DIVIDED.
-        assert text.index("- alert: ") == text.index(f"- alert: {NOT_DIVIDED}")
-        expected[0] = int(ANSWERS_ARE_NOT_SCALED * 1000)
+    rules = re.split(r"(?m)^(?= *- alert: )", text)
+    divisors = [divisor_of(rule, 20) for rule in rules]
+    expected = [d // divisor for rule, divisor in zip(rules, divisors, strict=True) for d in durations_ms(rule)]
     assert durations_ms(small) == expected
+    assert sorted(divisors)[:2] == ([1, 5] if name == "alerts.yml" else [20] * min(len(divisors), 2))
 
     def without_durations(of: str) -> str:
         return re.sub(r"(predict_linear\([^,]+, )\d+", r"\1", DURATION.sub("", of))
 
     assert without_durations(small) == without_durations(text)
+
+
+def test_the_node_answers_and_starts_as_on_a_farm() -> None:
+    small = yaml.safe_load(scaled((FILES / "alerts.yml").read_text(), 20))
+    rules = {rule["alert"]: rule for group in small["groups"] for rule in group["rules"]}
+    assert set(SLOWER) <= set(rules)
+    assert rules["HltnodeNodeDown"]["for"] == f"{ANSWERS_ARE_NOT_SCALED * 1000:.0f}ms"
+    assert "[180000ms]" in rules["HltnodeRestartLoop"]["expr"]
+    assert rules["HltnodeFeederLost"]["for"] == "750ms"
 
 
 def test_the_horizon_of_a_forecast_is_a_duration_too() -> None:

@@ -76,8 +76,8 @@ class SlicePicture:
     @property
     def title(self) -> str:
         """Run and event number, as far as ODIN tells them, and the slice."""
-        event = "an event without ODIN" if self.number is None else f"run {self.run}, event {self.number}"
-        return f"{event}, slice {self.slice_number}"
+        event = "" if self.number is None else f"run {self.run}, event {self.number}, "
+        return f"{event}slice {self.slice_number}"
 
     @property
     def summary(self) -> str:
