@@ -124,21 +124,28 @@ class ControlSocket:
 
         TCP notices a lost machine or network only after 5 to 10 s.
         """
-        is_there = self._send(identity, encode_message(message))
+        error = self._send(identity, encode_message(message))
         if self._drain is not None:
             self._drain.kick()
-        return is_there
+        return error != zmq.EHOSTUNREACH
 
-    def _send(self, identity: bytes, raw: bytes) -> bool:
-        """False if no connection has this identity."""
+    def delivers(self, identity: bytes, message: ControlMessage) -> bool:
+        """Send to one peer; False if the message was dropped: the peer is not connected, or does not read."""
+        error = self._send(identity, encode_message(message))
+        if self._drain is not None:
+            self._drain.kick()
+        return not error
+
+    def _send(self, identity: bytes, raw: bytes) -> int:
+        """0, EHOSTUNREACH if no connection has this identity, or EAGAIN if its peer leaves too many messages unread."""
         try:
             self._socket.send_multipart((identity, raw), zmq.NOBLOCK)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
                 raise
             self._counters.control_messages_unsent += 1
-            return error.errno == zmq.EAGAIN
-        return True
+            return error.errno
+        return 0
 
     def _read_until(self, end_ns: int) -> bool:
         self._reading_clock.read()
@@ -179,7 +186,7 @@ class ControlSocket:
         error = Error(MessageRefusal.TOO_MANY, "far more messages than a feeder sends: the connection ends")
         address = address_of(last)
         # If the peer has gone, its descriptor may belong to another connection by now.
-        if self._send(identity, encode_message(error)):
+        if self._send(identity, encode_message(error)) != zmq.EHOSTUNREACH:
             self._received.report(last, ConnectionRefusal.FLOOD)
         else:
             self._received.report_address(address, ConnectionRefusal.FLOOD)

@@ -40,6 +40,9 @@ class FeederConnections(Protocol):
     def reaches(self, identity: bytes, message: ControlMessage, /) -> bool:
         """Send to one peer; False if it is not connected."""
 
+    def delivers(self, identity: bytes, message: ControlMessage, /) -> bool:
+        """Send to one peer; False if the message was dropped: the peer is not connected, or does not read."""
+
 
 class EffectExecutor:
     """Carries out effects. It needs only their content and the registry of feeders.
@@ -113,7 +116,10 @@ class EffectExecutor:
         # The run of a known feeder is kept: its fragments are accepted when it is the current run again.
         resend = reject.resend or reject.reason is RejectReason.FOREIGN_RUN
         self._counters.nacks_sent += 1
-        self._connections.send((owner,), Nack(reject.run, reject.source, reject.mep, reject.reason, resend))
+        nack = Nack(reject.run, reject.source, reject.mep, reject.reason, resend)
+        if not self._connections.delivers(owner, nack):
+            # Without it the feeder would wait for the fragment to arrive, and the node for the fragment.
+            self._registry.keep_unsent(nack)
         if reject.mep in self._acknowledgements.done(reject.run):
             # The feeder has missed the acknowledgement, or it would not have sent this fragment.
             self._connections.send((owner,), Ack(reject.run, ((reject.mep, reject.mep),)))

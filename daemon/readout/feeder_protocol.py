@@ -164,6 +164,9 @@ class FeederProtocol:
         except HelloRefusedError as error:
             self._refuse_hello(identity, hello, error)
             return
+        # The connection of an old hello may have ended already: what is left waits for the next one.
+        while feeder.unsent and self._connections.delivers(identity, feeder.unsent[0]):
+            feeder.unsent.popleft()
         # Sent before the acknowledgements, after which the feeder forgets its fragments.
         missed = (split_missed(run.run, source, meps.ranges()) for source, meps in feeder.missed.items())
         for message in islice(chain.from_iterable(missed), MAX_MISSED_OF_A_HELLO):

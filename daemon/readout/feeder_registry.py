@@ -5,7 +5,7 @@ from itertools import count
 
 from hltnode.daemon.readout.frame_permissions import FramePermissions
 from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders, RunStart
-from hltnode.protocol.transport.feeder_messages import Hello
+from hltnode.protocol.transport.feeder_messages import Hello, Nack
 from hltnode.protocol.transport.mep_ranges import MepRanges
 from hltnode.protocol.transport.refusals import HelloRefusal
 
@@ -175,6 +175,13 @@ class FeederRegistry:
         """Identity of the feeder that sends a source of a run; None if there is none."""
         feeders = self.find(run)
         return None if feeders is None else feeders.owner_of(source)
+
+    def keep_unsent(self, nack: Nack) -> None:
+        """Keep a refusal that could not be sent for the next hello of the feeder that sends the source."""
+        feeders = self.find(nack.run)
+        feeder = None if feeders is None else feeders.sender_of(nack.source)
+        if feeder is not None:
+            feeder.unsent.append(nack)
 
     def identities(self, run: int) -> list[bytes]:
         """Identities of all feeders of a run that have not left."""

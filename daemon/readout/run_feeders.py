@@ -1,11 +1,12 @@
 """The feeders of one run, and the MEPs that each has confirmed (no I/O, no clock)."""
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hltnode.daemon.event_building.stimuli_and_effects import AwaitedFeeder
-from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
+from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello, Nack
 from hltnode.protocol.transport.mep_ranges import MepRanges
 from hltnode.protocol.transport.refusals import HelloRefusal
 
@@ -17,6 +18,9 @@ PROBE_NS = 500_000_000
 # Time in which a feeder that ended without a goodbye may come back to its run, for example after a kill. It is longer
 # than the delay after which process supervisors restart a process.
 RETURN_NS = 60_000_000_000
+# Refusals kept for the next hello of a feeder. Above it the oldest are dropped, and the feeder sends those fragments
+# again after 20 s (`client.silent_meps`).
+MAX_UNSENT = 4096
 # Feeders that a text names.
 NAMED_FEEDERS = 8
 # Most feeder names of a run above the expected number. Each of them replaces a silent feeder.
@@ -53,6 +57,8 @@ class Feeder:
     """True if the run has started with it: MEPs may wait for its fragments or its confirmation."""
     reached_ns: int | None = None
     """When its connection was last probed and had not ended."""
+    unsent: deque[Nack] = field(default_factory=lambda: deque(maxlen=MAX_UNSENT))
+    """Refusals that were not sent to it: its connection had ended, or it did not read."""
     missed: dict[int, MepRanges] = field(default_factory=dict)
     """MEPs from `first_mep` on that were closed without fragments of this feeder, by one missing source of each."""
 
@@ -345,6 +351,10 @@ class RunFeeders:
     def may_send(self, feeder: Feeder, source: int) -> bool:
         """True if this feeder is the present sender of a source."""
         return self._owner.get(source) is feeder
+
+    def sender_of(self, source: int) -> Feeder | None:
+        """The feeder that sends a source; None if there is none."""
+        return self._owner.get(source)
 
     def owner_of(self, source: int) -> bytes | None:
         """Identity of the feeder that sends a source; None if there is none."""

@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -135,9 +136,13 @@ class ConnectionLimiter:
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
         self._sockets.clear()
-        # Only this side closes the descriptors: the thread may end before this function has woken it. A thread that
-        # does not end keeps them.
+        # Only this side closes monitors and descriptors: the thread may end before this function has woken it. A thread
+        # that does not end keeps them.
         if self._thread is None or not self._thread.is_alive():
+            for watched in (*self._watched.values(), *self._not_taken()):
+                _wait_for_last_event(watched.monitor)
+                watched.close()
+            self._watched.clear()
             self._resident.close()
             self._guard.close()
             self._gate.close()
@@ -150,9 +155,6 @@ class ConnectionLimiter:
             self._follow()
         except Exception as error:
             self._crashed(error)
-        finally:
-            for watched in (*self._watched.values(), *self._not_taken()):
-                watched.close()
 
     def _follow(self) -> None:
         poller = zmq.Poller()
@@ -380,6 +382,16 @@ class ConnectionLimiter:
                 break
             self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, now_ns, grown_bytes)
             grown_bytes -= nbytes
+
+
+def _wait_for_last_event(monitor: zmq.Socket[bytes]) -> None:
+    """Read the events of a socket that is closed, or no longer monitored, to the last one.
+
+    libzmq waits without end for the reader of an event if the monitor is closed.
+    """
+    with suppress(zmq.ContextTerminated):
+        while parse_monitor_message(monitor.recv_multipart())["event"] != zmq.EVENT_MONITOR_STOPPED:
+            pass
 
 
 def _port(endpoint: bytes) -> int | None:

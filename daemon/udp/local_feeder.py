@@ -47,6 +47,13 @@ class ConnectionsWithUdp:
         """Send to one peer; False if it is not connected."""
         return identity == IDENTITY or self._connections.reaches(identity, message)
 
+    def delivers(self, identity: bytes, message: ControlMessage, /) -> bool:
+        """Send to one peer; False if the message was dropped."""
+        if identity == IDENTITY:
+            self._deliver(message)
+            return True
+        return self._connections.delivers(identity, message)
+
 
 class LocalFeeder:
     """The conversation of the UDP intake with the node.

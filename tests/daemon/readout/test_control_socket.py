@@ -12,12 +12,13 @@ import zmq
 
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.readout.control_socket import BUDGET_PARTS, ControlSocket
+from hltnode.daemon.readout.control_socket import BUDGET_PARTS, CONTROL_HWM, ControlSocket
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.message_budget import ADDRESS_AT_ONCE, FEEDER_AT_ONCE, FLOOD_MESSAGES
 from hltnode.daemon.security.message_parts import MAX_PARTS
 from hltnode.daemon.security.received_input import ReceivedInput
-from hltnode.protocol.transport.control_messages import CONTROL_VERSION
+from hltnode.protocol.transport.control_messages import CONTROL_VERSION, encode_message
+from hltnode.protocol.transport.feeder_messages import Error, Goodbye
 from hltnode.protocol.transport.refusals import MessageRefusal
 from tests.attacks.raw_peer import MORE, RawPeer, frame
 from tests.daemon.fakes import eventually
@@ -142,7 +143,7 @@ async def test_messages_above_the_budget_of_their_sender_are_dropped_unread_and_
 async def test_a_flood_of_a_peer_that_has_gone_ends_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its descriptor may belong to another one by now."""
     async with site() as found:
-        monkeypatch.setattr(found.socket, "_send", lambda _identity, _raw: False)
+        monkeypatch.setattr(found.socket, "_send", lambda _identity, _raw: zmq.EHOSTUNREACH)
         most = int(ADDRESS_AT_ONCE) + 2 * FLOOD_MESSAGES
         await asyncio.to_thread(found.peer.send, frame(b"x") * most)
         await eventually(lambda: found.received.tally.total == most)
@@ -150,6 +151,43 @@ async def test_a_flood_of_a_peer_that_has_gone_ends_no_connection(monkeypatch: p
         assert found.received.reported() == {}
         assert found.received.reported_addresses() == [("127.0.0.1", ConnectionRefusal.FLOOD)]
         assert found.received.reported_addresses() == []
+
+
+async def test_a_message_that_is_dropped_is_not_delivered() -> None:
+    """Its peer has gone, or has left too many messages unread; only the first is not reached."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    counters, nothing = Counters(), cast(Any, lambda *_: None)
+    socket = ControlSocket(
+        context, "tcp://127.0.0.1:*", counters, cast(ReadingClock, NoClock()), lambda _socket: None, ReceivedInput()
+    )
+    arrived: list[bytes] = []
+    socket.start(
+        asyncio.get_running_loop(),
+        lambda identity, _: arrived.append(identity),
+        nothing,
+        lambda _: True,
+        lambda _: True,
+    )
+    message = Error("reason", "x" * 200)
+    assert not socket.delivers(b"unknown", message)
+    assert not socket.reaches(b"unknown", message)
+    assert counters.control_messages_unsent == 2
+    with context.socket(zmq.DEALER) as peer:
+        peer.setsockopt(zmq.RCVHWM, 1)
+        peer.setsockopt(zmq.RCVBUF, 4096)
+        peer.connect(socket.endpoint)
+        peer.send(encode_message(Goodbye("feeder ends")))
+        await eventually(lambda: bool(arrived))
+        [identity] = arrived
+        n = 0
+        while socket.delivers(identity, message):
+            n += 1
+            assert n < 1_000_000
+        assert n >= CONTROL_HWM
+        assert counters.control_messages_unsent == 3
+        assert socket.reaches(identity, message)
+    socket.close(0)
+    context.term()
 
 
 async def test_the_event_loop_gets_its_turn_after_a_few_messages() -> None:

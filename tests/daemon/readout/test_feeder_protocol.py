@@ -7,6 +7,7 @@ import structlog
 
 from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.feeder_protocol import MAX_ACKS_OF_A_HELLO
+from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import (
     Ack,
@@ -16,6 +17,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Goodbye,
     Hello,
     Missed,
+    Nack,
     Returned,
     Revoked,
     Welcome,
@@ -23,7 +25,7 @@ from hltnode.protocol.transport.feeder_messages import (
 from hltnode.protocol.transport.messages import MAX_RANGES
 from hltnode.protocol.transport.refusals import HelloRefusal
 from hltnode.protocol.transport.run_control_messages import RunState
-from tests.daemon.readout.bench import EVENTS, MS, RUN, SECOND, Bench, acked, errors
+from tests.daemon.readout.bench import EVENTS, MS, RUN, SECOND, Bench, acked, errors, nacks
 
 
 @pytest.fixture
@@ -194,6 +196,39 @@ def test_the_repeated_end_of_a_run_is_logged_once(bench: Bench) -> None:
             bench.end(last_mep=3)
             bench.pass_time(20 * SECOND)
     assert [line["event"] for line in lines].count("feeder_ended_run") == 1
+
+
+def test_a_refusal_that_did_not_reach_its_feeder_is_sent_with_a_later_hello() -> None:
+    bench = Bench(feeders=2)
+    bench.hello("b")
+    bench.hello("a", identity=b"new")
+    # The node reads a hello of the connection before, which has ended: its identity is the last one.
+    bench.hello("a", identity=b"old")
+    bench.connections.ended = {b"old"}
+    bench.send_mep(0, "a")
+    assert not bench.send_mep(0, "a")
+    assert not nacks(bench.hello("a", identity=b"old"))
+    duplicate = Nack(RUN, 1, 0, RejectReason.DUPLICATE, False)
+    assert nacks(bench.hello("a", identity=b"new")) == [duplicate]
+    assert not nacks(bench.hello("a", identity=b"new"))
+    # Another process of this name has sent nothing yet.
+    bench.connections.ended = {b"new"}
+    bench.send_mep(0, "a")
+    bench.pass_time(10 * SECOND)
+    assert not nacks(bench.hello("a", identity=b"a", session="f2"))
+
+
+def test_of_too_many_refusals_for_a_feeder_that_is_away_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hltnode.daemon.readout.run_feeders.MAX_UNSENT", 3)
+    bench = Bench(feeders=2)
+    bench.hello("b")
+    bench.hello("a")
+    bench.connections.ended = {b"a"}
+    for mep in range(5):
+        bench.send_mep(mep, "a")
+        bench.send_mep(mep, "a")
+    bench.connections.ended = set()
+    assert [nack.mep for nack in nacks(bench.hello("a"))] == [2, 3, 4]
 
 
 def without_b(*meps: int) -> Bench:
