@@ -143,7 +143,8 @@ class DecayChecker:
         self.particles += int(wanted.sum())
         # Tracks of the sub-slice behind, which a vertex may need, are listed there again.
         of_tracks = of_tracks[content.own]
-        pixels, recurls, momenta = (each[content.own] for each in (content.pixels, content.recurls, content.momenta))
+        pixels, recurls = content.pixels[content.own], content.recurls[content.own]
+        momenta = content.momenta[content.own]
         self.particles_found += int(np.isin(particles["id"][wanted], of_tracks[of_tracks >= 0]).sum())
         self.tracks += len(of_tracks)
         self.tracks_matched += int((of_tracks >= 0).sum())
@@ -153,10 +154,10 @@ class DecayChecker:
         forwards = known.copy()
         forwards[known] = content.charges[content.own][known] == particles["charge"][true[known]]
         self.backwards += int((known & ~forwards).sum())
-        true, of_tracks, pixels, recurls, momenta, track_slice = (
-            each[forwards] for each in (true, of_tracks, pixels, recurls, momenta, content.track_slice[content.own])
+        true, of_tracks, pixels, recurls, track_slice = (
+            each[forwards] for each in (true, of_tracks, pixels, recurls, content.track_slice[content.own])
         )
-        residual = momenta - np.linalg.norm(particles["momentum"][true].astype(np.float64), axis=1)
+        residual = momenta[forwards] - np.linalg.norm(particles["momentum"][true].astype(np.float64), axis=1)
         long = (pixels != NO_PIXEL).sum(1) > MATCHED_PIXELS
         has_recurl = recurls != NO_PIXEL
         of_recurls = particles_of_pixels(content.hits, track_slice, recurls[:, None])[:, 0]

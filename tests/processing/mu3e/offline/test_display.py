@@ -64,10 +64,10 @@ def test_curves_of_tracks_are_the_helices_of_the_simulation() -> None:
         # The momentum has turned on the way from the origin: by the angle of the chord, twice.
         radius = np.hypot(20.0, 10.0) / MEV_PER_MM
         turn = -charge[i] * 2.0 * np.arcsin(np.hypot(*first[:2]) / (2.0 * radius))
-        track = tracks[i]
-        track["x"], track["y"], track["z"], track["charge"], track["pz"] = *first, charge[i], 5.0
-        track["px"] = 20.0 * np.cos(turn) - 10.0 * np.sin(turn)
-        track["py"] = 20.0 * np.sin(turn) + 10.0 * np.cos(turn)
+        px, py = 20.0 * np.cos(turn) - 10.0 * np.sin(turn), 20.0 * np.sin(turn) + 10.0 * np.cos(turn)
+        values = {"x": first[0], "y": first[1], "z": first[2], "px": px, "py": py, "pz": 5.0, "charge": charge[i]}
+        for name, value in values.items():
+            tracks[name][i] = value
         curve = track_curves(tracks[i : i + 1])[0]
         assert curve.shape == (CURVE_POINTS, 3)
         # Points are half a turn over 60 apart, so the nearest one is at most half of that away.
