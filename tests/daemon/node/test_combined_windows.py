@@ -14,6 +14,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from hltnode.daemon.combiner import window_rows
 from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
 from hltnode.daemon.combiner.hold_stage import HoldStage
 from hltnode.daemon.combiner.seed_joiner import JoinRules
@@ -202,6 +203,31 @@ async def test_held_memory_is_bounded_and_the_oldest_slices_leave_first(
     assert counters.slices[HeldEnd.NO_ROOM] + counters.slices[HeldEnd.TIMEOUT] == N_SLICES
     assert counters.faults[SeedFault.UNSENT] >= N_SLICES
     check_windows(records(tmp_path), hits)
+
+
+async def test_slices_with_more_seeds_than_a_message_holds_are_kept_as_a_whole(
+    stream: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hits = make_stream(stream.SOURCES)
+    starts = [start for start, *_ in hits.windows()]
+    # A window belongs to the slice of its first hit, 100 ns behind its start.
+    counts = [sum(n * 1000 <= start + 100 < (n + 1) * 1000 for start in starts) for n in range(N_SLICES)]
+    limit = 30
+    crowded = [n for n, count in enumerate(counts) if count > limit]
+    assert crowded == [4, 5, 6]
+    monkeypatch.setattr(window_rows, "MAX_SEED_BYTES", limit * 28)
+    with running(Combiner(JoinRules(), CombinerAccess())) as combiner:
+        async with run_of(tmp_path, stream, hits, endpoint=combiner.endpoint, timeout_ms=FOREVER_MS) as run:
+            pass
+        assert combiner.joiner.counts.whole == len(crowded)
+    assert run.node.counters.held.faults[SeedFault.WHOLE_SLICE] == len(crowded)
+    joined = join_windows(records(tmp_path))
+    assert any(window.start_ns <= 4000 and window.end_ns >= 7000 for window in joined)
+    for window in joined:
+        assert set(hits_of(window)) == hits.hits(window.start_ns, window.end_ns)
+        assert len(set(hits_of(window))) == len(hits_of(window))
+    for start, end in hits.merged():
+        assert any(max(start, window.start_ns) < min(end, window.end_ns) for window in joined)
 
 
 async def test_an_external_window_keeps_hits_of_slices_that_are_held(stream: ModuleType, tmp_path: Path) -> None:
