@@ -85,14 +85,26 @@ class Run:
 
 @asynccontextmanager
 async def run_of(
-    folder: Path, stream: ModuleType, hits: Stream, *, max_bytes: int | None = None, **combiner: object
+    folder: Path,
+    stream: ModuleType,
+    hits: Stream,
+    *,
+    max_bytes: int | None = None,
+    closed_ring: int = 65_536,
+    **combiner: object,
 ) -> AsyncIterator[Run]:
     """Feed a node that sends its seeds to a combiner; at the end all slices are acknowledged."""
     n_events = write_slices(folder / "slices.mdf", stream, hits, CORE)
     packing = Packing(events_per_mep=n_events, max_fragment_bytes=1 << 20, run=RUN)
     meps = meps_of_files([folder / "slices.mdf"], stream.STREAM.readout, packing)
     # One slice in a batch.
-    config = make_config(folder, trigger={"chain": "stream"}, combiner=combiner, pipeline={"max_events": n_events})
+    config = make_config(
+        folder,
+        trigger={"chain": "stream"},
+        combiner=combiner,
+        pipeline={"max_events": n_events},
+        builder={"closed_ring": closed_ring},
+    )
     if max_bytes is not None:
         smaller = config.combiner.model_copy(update={"max_bytes": max_bytes})
         config = config.model_copy(update={"combiner": smaller})
@@ -202,6 +214,19 @@ async def test_held_memory_is_bounded_and_the_oldest_slices_leave_first(
     assert 0 < most <= limit
     assert counters.slices[HeldEnd.NO_ROOM] + counters.slices[HeldEnd.TIMEOUT] == N_SLICES
     assert counters.faults[SeedFault.UNSENT] >= N_SLICES
+    check_windows(records(tmp_path), hits)
+
+
+async def test_held_slices_stay_below_half_of_the_ids_that_the_builder_tells_apart(
+    stream: ModuleType, tmp_path: Path
+) -> None:
+    hits = make_stream(stream.SOURCES)
+    async with run_of(
+        tmp_path, stream, hits, closed_ring=16, endpoint="tcp://127.0.0.1:9", timeout_ms=FOREVER_MS
+    ) as run:
+        counters = run.node.counters.held
+        await eventually(lambda: counters.held_slices == 8 and counters.slices[HeldEnd.NO_ROOM] == N_SLICES - 8)
+        run.now()
     check_windows(records(tmp_path), hits)
 
 
