@@ -57,14 +57,11 @@ class HeldSlices(Generic[T, W]):
         self._held: deque[Held[T, W]] = deque()
         self._of_slice: dict[SliceId, Held[T, W]] = {}
         self.nbytes = 0
+        self.n_slices = 0
+        """Number of held slices, those with windows included."""
 
     def __len__(self) -> int:
         return len(self._held)
-
-    @property
-    def n_slices(self) -> int:
-        """Number of held slices, those with windows included."""
-        return sum(len(each.slices) for each in self._held)
 
     def put(self, now_ns: int, item: T, nbytes: int = 0, slices: Iterable[SliceId] = ()) -> None:
         """Hold a batch with these slices, or a request with none."""
@@ -73,6 +70,7 @@ class HeldSlices(Generic[T, W]):
         self._held.append(held)
         self._of_slice.update(dict.fromkeys(of, held))
         self.nbytes += nbytes
+        self.n_slices += len(of)
 
     def answer(self, of: SliceId, windows: W) -> bool:
         """The windows of a slice; False for one that does not wait."""
@@ -117,7 +115,7 @@ class HeldSlices(Generic[T, W]):
         requests = [each.item for each in self._held if not each.slices]
         self._held.clear()
         self._of_slice.clear()
-        self.nbytes = 0
+        self.nbytes = self.n_slices = 0
         return requests
 
     def next_ns(self) -> int | None:
@@ -133,4 +131,5 @@ class HeldSlices(Generic[T, W]):
             if self._of_slice.get(of) is head:
                 del self._of_slice[of]
         self.nbytes -= head.nbytes
+        self.n_slices -= len(head.slices)
         return Leaving(head.item, head.nbytes, head.windows, end)

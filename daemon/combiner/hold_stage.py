@@ -84,6 +84,8 @@ class HoldStage:
         freed: called in the holding thread with each batch whose slot is free.
         hand_on: receives batches and requests, in the holding thread.
         crashed: called in the holding thread with an unexpected exception.
+        max_slices: most held slices; the event builder tells apart a limited number of ids from the oldest one that is
+            not acknowledged.
     """
 
     def __init__(
@@ -102,9 +104,11 @@ class HoldStage:
         node: str,
         session: str,
         chain: str,
+        max_slices: int,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._section = section
+        self._max_slices = max_slices
         self._keys = keys
         self._rows = rows
         self._windows = windows
@@ -268,7 +272,10 @@ class HoldStage:
 
         If only batches are left that wait for the disk, the batch stays in its slot until they are gathered.
         """
-        while self._held.nbytes + self._in_gathering + nbytes > self._section.max_bytes:
+        while (
+            self._held.n_slices >= self._max_slices
+            or self._held.nbytes + self._in_gathering + nbytes > self._section.max_bytes
+        ):
             oldest = self._held.evict()
             if oldest is not None:
                 self._leave(oldest)

@@ -209,6 +209,7 @@ class BatchPath:
             node=core.config.node.name,
             session=core.session,
             chain=core.info.chain,
+            max_slices=core.config.builder.closed_ring // 2,
             clock_ns=core.clock_ns,
         )
 

@@ -63,7 +63,7 @@ def test_the_oldest_batch_leaves_first_if_memory_is_needed() -> None:
     held.put(0, "second", 20, [(1, 2)])
     assert ends([each for each in [held.evict()] if each]) == [("first", HeldEnd.NO_ROOM, {})]
     assert ends([each for each in [held.evict()] if each]) == [("request", None, {})]
-    assert held.nbytes == 20
+    assert (held.nbytes, held.n_slices) == (20, 1)
 
 
 def test_seeds_without_an_answer_are_sent_again_after_their_time() -> None:
@@ -92,5 +92,5 @@ def test_abandoned_batches_are_forgotten_and_requests_are_not() -> None:
     held.put(0, "batch", 1, [(1, 1)])
     held.put(0, "request")
     assert held.abandon() == ["request"]
-    assert (held.nbytes, held.due(100)) == (0, [])
+    assert (held.nbytes, held.n_slices, held.due(100)) == (0, 0, [])
     assert not held.answer((1, 1), 0)

@@ -45,7 +45,7 @@ def content_of(windows: list[tuple[int, int, int]]) -> ListContent:
         "start_ns": table[:, 1].astype("<i4"),
         "end_ns": table[:, 2].astype("<i4"),
         "n": np.arange(n).astype("<u2"),
-        "lines": (1 << np.arange(n)).astype("<u4"),
+        "lines": (1 << (np.arange(n) % 31)).astype("<u4"),
         "energy": (0.5 * np.arange(n)).astype("<f4"),
     }
     return ListContent(np.r_[0, np.cumsum(counts)].astype(np.uint32), values)

@@ -14,6 +14,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from hltnode.daemon.combiner import window_rows
 from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
 from hltnode.daemon.combiner.hold_stage import HoldStage
 from hltnode.daemon.combiner.seed_joiner import JoinRules
@@ -84,14 +85,26 @@ class Run:
 
 @asynccontextmanager
 async def run_of(
-    folder: Path, stream: ModuleType, hits: Stream, *, max_bytes: int | None = None, **combiner: object
+    folder: Path,
+    stream: ModuleType,
+    hits: Stream,
+    *,
+    max_bytes: int | None = None,
+    closed_ring: int = 65_536,
+    **combiner: object,
 ) -> AsyncIterator[Run]:
     """Feed a node that sends its seeds to a combiner; at the end all slices are acknowledged."""
     n_events = write_slices(folder / "slices.mdf", stream, hits, CORE)
     packing = Packing(events_per_mep=n_events, max_fragment_bytes=1 << 20, run=RUN)
     meps = meps_of_files([folder / "slices.mdf"], stream.STREAM.readout, packing)
     # One slice in a batch.
-    config = make_config(folder, trigger={"chain": "stream"}, combiner=combiner, pipeline={"max_events": n_events})
+    config = make_config(
+        folder,
+        trigger={"chain": "stream"},
+        combiner=combiner,
+        pipeline={"max_events": n_events},
+        builder={"closed_ring": closed_ring},
+    )
     if max_bytes is not None:
         smaller = config.combiner.model_copy(update={"max_bytes": max_bytes})
         config = config.model_copy(update={"combiner": smaller})
@@ -194,14 +207,52 @@ async def test_held_memory_is_bounded_and_the_oldest_slices_leave_first(
         tmp_path, stream, hits, max_bytes=limit, endpoint="tcp://127.0.0.1:9", timeout_ms=FOREVER_MS
     ) as run:
         counters = run.node.counters.held
-        await eventually(lambda: run.node.builder.is_idle and counters.slices[HeldEnd.NO_ROOM] > 3)
         await eventually(lambda: counters.held_slices + sum(counters.slices.values()) == N_SLICES)
         assert counters.held_slices > 0
+        assert counters.slices[HeldEnd.NO_ROOM] > 3
         run.now()
     assert 0 < most <= limit
     assert counters.slices[HeldEnd.NO_ROOM] + counters.slices[HeldEnd.TIMEOUT] == N_SLICES
     assert counters.faults[SeedFault.UNSENT] >= N_SLICES
     check_windows(records(tmp_path), hits)
+
+
+async def test_held_slices_stay_below_half_of_the_ids_that_the_builder_tells_apart(
+    stream: ModuleType, tmp_path: Path
+) -> None:
+    hits = make_stream(stream.SOURCES)
+    async with run_of(
+        tmp_path, stream, hits, closed_ring=16, endpoint="tcp://127.0.0.1:9", timeout_ms=FOREVER_MS
+    ) as run:
+        counters = run.node.counters.held
+        await eventually(lambda: counters.held_slices == 8 and counters.slices[HeldEnd.NO_ROOM] == N_SLICES - 8)
+        run.now()
+    check_windows(records(tmp_path), hits)
+
+
+async def test_slices_with_more_seeds_than_a_message_holds_are_kept_as_a_whole(
+    stream: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hits = make_stream(stream.SOURCES)
+    starts = [start for start, *_ in hits.windows()]
+    # A window belongs to the slice of its first hit, 100 ns behind its start.
+    counts = [sum(n * 1000 <= start + 100 < (n + 1) * 1000 for start in starts) for n in range(N_SLICES)]
+    limit = 30
+    crowded = [n for n, count in enumerate(counts) if count > limit]
+    assert crowded == [4, 5, 6]
+    monkeypatch.setattr(window_rows, "MAX_SEED_BYTES", limit * 28)
+    with running(Combiner(JoinRules(), CombinerAccess())) as combiner:
+        async with run_of(tmp_path, stream, hits, endpoint=combiner.endpoint, timeout_ms=FOREVER_MS) as run:
+            pass
+        assert combiner.joiner.counts.whole == len(crowded)
+    assert run.node.counters.held.faults[SeedFault.WHOLE_SLICE] == len(crowded)
+    joined = join_windows(records(tmp_path))
+    assert any(window.start_ns <= 4000 and window.end_ns >= 7000 for window in joined)
+    for window in joined:
+        assert set(hits_of(window)) == hits.hits(window.start_ns, window.end_ns)
+        assert len(set(hits_of(window))) == len(hits_of(window))
+    for start, end in hits.merged():
+        assert any(max(start, window.start_ns) < min(end, window.end_ns) for window in joined)
 
 
 async def test_an_external_window_keeps_hits_of_slices_that_are_held(stream: ModuleType, tmp_path: Path) -> None:
@@ -226,7 +277,7 @@ async def test_an_external_window_keeps_hits_of_slices_that_are_held(stream: Mod
     external = [window for window in published(run) if not window[2]]
     # The slices 1 to 4, each with its margin behind.
     assert [window[0] for window in external] == [start, 2000, 3000, 4000]
-    assert [window[1] for window in external] == [2400, 3400, 4400, end]
+    assert [window[1] for window in external] == [2400, 3400, end, end]
 
     found = records(tmp_path)
     assert len({record.id for record in found}) == len(found)

@@ -1,0 +1,225 @@
+"""A combiner over TCP: who may join and ask, what is refused, and its metrics."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import zmq
+from prometheus_client import CollectorRegistry, generate_latest
+from typer.testing import CliRunner
+
+from hltnode.client.keys import ClientKeys, SecurityError, load_key_pair
+from hltnode.daemon.cli import app
+from hltnode.daemon.combiner import combiner as combiner_module
+from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
+from hltnode.daemon.combiner.combiner_metrics import CombinerCollector
+from hltnode.daemon.combiner.seed_joiner import JoinRules
+from hltnode.daemon.security.curve_keys import create_key_pair
+from hltnode.protocol.transport.seed_messages import (
+    ExternalWindow,
+    FromCombiner,
+    Join,
+    Joined,
+    Keep,
+    KeepReply,
+    NotJoined,
+    SliceSeeds,
+    SliceWindows,
+    ToCombiner,
+    decode_from_combiner,
+    encode_to_combiner,
+)
+
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
+
+NODE = Join("one", "s1", "stream")
+SEEDS = SliceSeeds(7, 0, 1000, 10, 20, b"", b"")
+
+
+class Client:
+    """A DEALER of a combiner that runs in the same thread."""
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], combiner: Combiner, keys: ClientKeys | None) -> None:
+        self._combiner = combiner
+        self.socket = context.socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        if keys is not None:
+            keys.apply(self.socket)
+        self.socket.connect(combiner.endpoint)
+
+    def send(self, message: ToCombiner | bytes) -> None:
+        self.socket.send(message if isinstance(message, bytes) else encode_to_combiner(message))
+
+    def receive(self, turns: int = 500) -> FromCombiner | None:
+        for _ in range(turns):
+            if self.socket.poll(0):
+                return decode_from_combiner(self.socket.recv())
+            self._combiner.turn()
+        return None
+
+    def ask(self, message: ToCombiner | bytes) -> FromCombiner | None:
+        self.send(message)
+        return self.receive()
+
+
+@contextmanager
+def opened(access: CombinerAccess | None = None, rules: JoinRules | None = None) -> Iterator[Combiner]:
+    combiner = Combiner(rules or JoinRules(), access or CombinerAccess())
+    combiner.open("tcp://127.0.0.1:*")
+    try:
+        yield combiner
+    finally:
+        combiner.close()
+
+
+@contextmanager
+def client(combiner: Combiner, keys: ClientKeys | None = None) -> Iterator[Client]:
+    with zmq.Context() as context:
+        made = Client(context, combiner, keys)
+        try:
+            yield made
+        finally:
+            made.socket.close()
+
+
+def test_a_node_joins_sends_seeds_and_gets_the_windows() -> None:
+    with opened() as combiner, client(combiner) as node:
+        assert isinstance(node.ask(SEEDS), NotJoined)
+        assert node.ask(NODE) == Joined(combiner.session)
+        assert node.ask(SEEDS) == SliceWindows(7, 0, True, b"", b"")
+        assert combiner.nodes["one"].reports == 1
+        assert combiner.refused == 1
+
+
+def test_messages_that_cannot_be_read_are_refused() -> None:
+    with opened() as combiner, client(combiner) as node:
+        assert isinstance(node.ask(b"\xc1"), NotJoined)
+        node.socket.send_multipart([b"one", b"two"])
+        refused = node.receive()
+        assert isinstance(refused, NotJoined)
+        assert "one part expected, not of 2" in refused.text
+        node.ask(NODE)
+        node.ask(SEEDS)
+        other = node.ask(SliceSeeds(7, 1, 999, 10, 20, b"", b""))
+        assert isinstance(other, NotJoined)
+        assert "slices of 999 ns" in other.text
+        assert combiner.refused == 3
+        assert combiner.joiner.counts.refused == 1
+
+
+def test_an_external_window_goes_to_all_nodes_also_to_those_that_join_later() -> None:
+    with opened() as combiner, client(combiner) as one, client(combiner) as two, client(combiner) as operator:
+        assert one.ask(NODE) == Joined(combiner.session)
+        reply = operator.ask(Keep(5, 7, 10, 20))
+        assert isinstance(reply, KeepReply)
+        assert (reply.request, reply.ok, reply.run) == (5, True, 7)
+        assert one.receive() == ExternalWindow(7, 10, 20)
+        two.send(Join("two", "s2", "stream"))
+        assert {type(two.receive()), type(two.receive())} == {Joined, ExternalWindow}
+        assert one.ask(NODE) == Joined(combiner.session)
+
+
+def test_a_node_that_was_started_again_takes_its_place() -> None:
+    with opened(rules=JoinRules(nodes=2)) as combiner, client(combiner) as old:
+        old.ask(NODE)
+        old.send(SEEDS)
+        with client(combiner) as new, client(combiner) as two:
+            assert new.ask(Join("one", "s2", "stream")) == Joined(combiner.session)
+            two.ask(Join("two", "s", "stream"))
+            assert isinstance(two.ask(SEEDS), SliceWindows)
+            # The report of the old session counts, and the answer goes to the new one.
+            assert isinstance(new.receive(), SliceWindows)
+            assert isinstance(old.ask(SEEDS), NotJoined)
+
+
+def test_more_nodes_than_the_limit_are_refused_unless_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combiner_module, "MAX_NODES", 1)
+    with opened() as combiner, client(combiner) as one, client(combiner) as two:
+        one.ask(NODE)
+        assert isinstance(two.ask(Join("two", "s2", "stream")), NotJoined)
+        combiner.nodes["one"].seen_ns -= 2 * combiner_module.LOST_NS
+        combiner.turn()
+        assert combiner.nodes["one"].is_lost
+        assert two.ask(Join("two", "s2", "stream")) == Joined(combiner.session)
+        assert list(combiner.nodes) == ["two"]
+
+
+def test_keys_decide_who_joins_and_who_asks(tmp_path: Path) -> None:
+    pairs = {}
+    for folder, name in (("own", "combiner"), ("nodes", "one"), ("operators", "op"), ("others", "stranger")):
+        pairs[name] = load_key_pair(create_key_pair(tmp_path / folder, name)[1])
+    access = CombinerAccess.load(tmp_path / "own/combiner.key_secret", tmp_path / "nodes", tmp_path / "operators")
+
+    def keys(name: str) -> ClientKeys:
+        return ClientKeys(pairs[name], pairs["combiner"].public)
+
+    with opened(access) as combiner:
+        with client(combiner, keys("one")) as node, client(combiner, keys("op")) as operator:
+            assert node.ask(NODE) == Joined(combiner.session)
+            refused = node.ask(Keep(1, 7, 1, 2))
+            assert isinstance(refused, KeepReply)
+            assert not refused.ok
+            assert isinstance(operator.ask(NODE), NotJoined)
+            assert isinstance(operator.ask(SEEDS), NotJoined)
+            reply = operator.ask(Keep(1, 7, 1, 2))
+            assert isinstance(reply, KeepReply)
+            assert reply.ok
+        for of in (keys("stranger"), None):
+            with client(combiner, of) as stranger:
+                stranger.send(NODE)
+                assert stranger.receive(turns=20) is None
+        assert list(combiner.nodes) == ["one"]
+
+
+def test_lists_without_a_key_and_a_key_without_lists_are_refused(tmp_path: Path) -> None:
+    _, secret = create_key_pair(tmp_path, "combiner")
+    with pytest.raises(ValueError, match="together with --secret-key"):
+        CombinerAccess.load(None, tmp_path, None)
+    with pytest.raises(ValueError, match="--nodes-dir is expected"):
+        CombinerAccess.load(secret, None, None)
+    with pytest.raises(SecurityError):
+        CombinerAccess.load(secret, tmp_path / "missing", None)
+
+
+def test_metrics_have_what_was_counted() -> None:
+    with opened(rules=JoinRules(nodes=2)) as combiner, client(combiner) as node:
+        node.ask(NODE)
+        node.send(SEEDS)
+        node.ask(NODE)
+        registry = CollectorRegistry()
+        registry.register(CombinerCollector(combiner))
+        text = generate_latest(registry).decode()
+    assert 'hltnode_combiner_reports_total{node="one"} 1.0' in text
+    assert 'hltnode_combiner_node_lost{node="one"} 0.0' in text
+    assert 'hltnode_combiner_slices_total{end="complete"} 0.0' in text
+    assert "hltnode_combiner_open_slices 1.0" in text
+
+
+def test_the_command_asks_for_a_window_and_reports_a_refusal() -> None:
+    stop = threading.Event()
+    with opened() as combiner:
+
+        def serve() -> None:
+            while not stop.is_set():
+                combiner.turn()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            endpoint = combiner.endpoint
+            kept = CliRunner().invoke(app, ["window", endpoint, "5", "9", "--run", "7", "--timeout", "30"])
+            assert kept.exit_code == 0, kept.output
+            # The log of the combiner, which runs in this process, may stand in front.
+            assert kept.stdout.endswith("run 7, 5 to 9 ns: kept by all nodes that hold it\n")
+            unknown = CliRunner().invoke(app, ["window", endpoint, "5", "9", "--timeout", "30"])
+            assert unknown.exit_code == 1
+            assert CliRunner().invoke(app, ["window", endpoint, "9", "9"]).exit_code == 2
+        finally:
+            stop.set()
+            thread.join()
+    assert CliRunner().invoke(app, ["combine", "--nodes", "2", "--min-nodes", "3"]).exit_code == 2
+    assert CliRunner().invoke(app, ["combine", "--lines", "0x100000000"]).exit_code == 2
