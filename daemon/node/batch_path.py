@@ -24,7 +24,15 @@ from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.gather_stage import GatherStage
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
 from hltnode.daemon.output.output_stage import OutputStage
-from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, KeepTck, RevokeEvents, Supervised
+from hltnode.daemon.output.requests import (
+    Confirmed,
+    FinishFiles,
+    InputKnown,
+    KeepTck,
+    Request,
+    RevokeEvents,
+    Supervised,
+)
 from hltnode.daemon.output.time_windows import TimeWindows
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
@@ -186,7 +194,7 @@ class BatchPath:
             released=lambda nbytes: None if self.hold is None else self.hold.gathered(nbytes),
             clock_ns=core.clock_ns,
         )
-        self._submit = self.gather.submit
+        self._submit: Callable[[ComputedBatch | Request], None] = self.gather.submit
         if config.combiner.endpoint is not None:
             self.hold = self._hold_stage(control)
             self._submit = self.hold.submit
@@ -296,7 +304,10 @@ class BatchPath:
         call_in_loop(self._loop, callback, *arguments)
 
     def _computed(self, computed: ComputedBatch) -> None:
-        self._submit(computed if self._early is None else self._early.leave(computed))
+        if self._early is not None:
+            self.gather.submit(self._early.leave(computed))
+        else:
+            self._submit(computed)
         if computed.error is not None or self._failed_batches:
             self._in_loop(self._note_outcome, computed.error)
 

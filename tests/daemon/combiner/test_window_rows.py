@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,13 @@ CORE = N - BEFORE - BEHIND
 SLICE = 5
 BEGIN, END = SLICE * CORE * LENGTH, (SLICE + 1) * CORE * LENGTH
 PLACES = Collection("places", capacity=lambda limits: limits.events, placement=Placement.fixed(1), max_per_event=1)
-TYPES = {"start_ns": I32, "end_ns": I32, "n": np.dtype("<u2"), "lines": U32, "energy": np.dtype("<f4")}
+TYPES: dict[str, np.dtype[Any]] = {
+    "start_ns": I32,
+    "end_ns": I32,
+    "n": np.dtype("<u2"),
+    "lines": U32,
+    "energy": np.dtype("<f4"),
+}
 WINDOWS = OutputList(
     name="windows",
     text="",

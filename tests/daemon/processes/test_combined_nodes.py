@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.protocol.raw_data.time_windows import join_windows
 from tests.daemon.fakes import RUN
@@ -22,7 +23,7 @@ from tests.daemon.node.streamed_hits import (
     windows_in,
     write_slices,
 )
-from tests.daemon.processes.test_processes import Site, free_ports
+from tests.daemon.processes.test_processes import Site
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
