@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +149,7 @@ def _bank(kind: HitBankType, number: int, payload: bytes) -> RawBank:
     return RawBank(kind, HITS_VERSION, source_id(MU3E_SUBDETECTOR, number), memoryview(payload))
 
 
-def _records(payload: bytes | memoryview, dtype: np.dtype[np.void], name: str) -> NDArray[np.void]:
+def _records(payload: bytes | memoryview, dtype: np.dtype[Any], name: str) -> NDArray[Any]:
     if len(payload) % dtype.itemsize:
         raise BankError(
             RejectReason.BAD_SIZE, f"a bank of {len(payload)} bytes; {name} of {dtype.itemsize} bytes expected"

@@ -52,7 +52,7 @@ def test_no_installed_chain_names_a_number_that_is_free_for_users(name: str) -> 
 def test_each_chain_of_this_package_offers_its_readout_alone() -> None:
     offered = {point.name: point.load() for point in entry_points(group=READOUTS)}
     assert offered == {
-        name: installed_chain(name).readout for name in ("alice_tpc", "km3net", "lhcb", "na62_rich", "raw")
+        name: installed_chain(name).readout for name in ("alice_tpc", "km3net", "lhcb", "mu3e", "na62_rich", "raw")
     }
 
 

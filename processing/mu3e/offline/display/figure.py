@@ -3,6 +3,7 @@
 from io import BytesIO
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
 from hltnode.processing.mu3e.offline.display.event_reader import HitPicture
@@ -25,7 +26,7 @@ def event_png(picture: HitPicture, source: str) -> bytes:
         x, y, z = picture.places[inside].T
         shown = axes.scatter(z, x, y, c=picture.times[inside], s=12, cmap="viridis", vmin=first, vmax=last)
         for curve in picture.curves:
-            x, y, z = curve.T
+            x, y, z = np.where(np.hypot(curve[:, :1], curve[:, 1:2]) <= ACROSS, curve, np.nan).T
             axes.plot(z, x, y, color=FOUND)
         for places, colour, marker in ((picture.vertices, FOUND, "o"), (picture.true, TRUTH, "+")):
             x, y, z = places.T

@@ -87,8 +87,8 @@ def scattered(rng: np.random.Generator, momentum: Array, thickness: Array) -> Ar
     first /= np.linalg.norm(first, axis=1)[:, None]
     second = np.cross(along, first)
     turned = along + np.tan(angles[:, :1]) * first + np.tan(angles[:, 1:]) * second
-    turned *= (size / np.linalg.norm(turned, axis=1))[:, None]
-    return turned
+    scaled: Array = turned * (size / np.linalg.norm(turned, axis=1))[:, None]
+    return scaled
 
 
 @dataclass(slots=True)

@@ -63,7 +63,7 @@ class PixelOptions:
 
     sample: Annotated[
         SampleName, typer.Option("--sample", help="Decays that are added to those of the beam; michel: none.")
-    ] = SampleName.MICHEL
+    ] = SampleName.SIGNAL
     spacing: Annotated[
         int, typer.Option("--spacing", min=1, max=1_000_000, help="Sub-slices for each added decay.")
     ] = 4

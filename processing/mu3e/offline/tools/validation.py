@@ -16,7 +16,7 @@ from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.mu3e.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND
 from hltnode.processing.mu3e.hits.flags import MARGIN
 from hltnode.processing.mu3e.hits.sort_hits import sort_hits
-from hltnode.processing.mu3e.offline.validation.decay_checker import NO_PIXEL, DecayChecker, SliceContent
+from hltnode.processing.mu3e.offline.validation.decay_checker import DecayChecker, SliceContent
 from hltnode.processing.mu3e.offline.validation.report import page_of, text_of
 from hltnode.processing.mu3e.tracks.collections import own_track_count, track, track_count, tracks
 from hltnode.processing.mu3e.vertices.collections import (
@@ -167,8 +167,9 @@ class _Found:
         of_windows = self._window[in_windows]
         return {
             "pixels": np.column_stack([chosen[name].astype(np.int64) for name in _PIXELS]),
-            "recurls": chosen["recurl"] != NO_PIXEL,
+            "recurls": chosen["recurl"].astype(np.int64),
             "momenta": chosen["momentum"].astype(np.float64),
+            "charges": chosen["charge"].astype(np.int64),
             "own": self._own[inside],
             "track_slice": self._track_event[inside] - first,
             "vertices": np.column_stack([of_vertices[name].astype(np.float64) for name in "xyz"]),

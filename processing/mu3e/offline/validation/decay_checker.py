@@ -31,9 +31,10 @@ class SliceContent:
     length: ns of a sub-slice. is_margin: bool[sub-slices]. hits: i64[hits, 3], sub-slice, pixel (sensor << 16 |
     column << 8 | row), id of the particle or NO_PIXEL. particles, decays: TRUE_PARTICLE and TRUE_DECAY records with
     their sub-slices in particle_slice and decay_slice. Of tracks: pixels, i64[tracks, 4] or NO_PIXEL; recurls,
-    bool[tracks]; momenta, f64[tracks] in MeV/c; own, bool[tracks], whether they begin in their sub-slice track_slice,
-    i64[tracks]. vertices: f64[vertices, 3] in mm; vertex_tracks: i64[vertices, 3], rows of tracks. windows:
-    i64[windows, 2], start and end in ns since the start of the slice.
+    i64[tracks], the recurling pixel or NO_PIXEL; momenta, f64[tracks] in MeV/c; charges, i64[tracks]; own,
+    bool[tracks], whether they begin in their sub-slice track_slice, i64[tracks]. vertices: f64[vertices, 3] in mm;
+    vertex_tracks: i64[vertices, 3], rows of tracks. windows: i64[windows, 2], start and end in ns since the start of
+    the slice.
     """
 
     length: int
@@ -44,8 +45,9 @@ class SliceContent:
     decays: NDArray[np.void]
     decay_slice: NDArray[np.int64]
     pixels: NDArray[np.int64]
-    recurls: NDArray[np.bool_]
+    recurls: NDArray[np.int64]
     momenta: NDArray[np.float64]
+    charges: NDArray[np.int64]
     own: NDArray[np.bool_]
     track_slice: NDArray[np.int64]
     vertices: NDArray[np.float64]
@@ -53,24 +55,32 @@ class SliceContent:
     windows: NDArray[np.int64]
 
 
-def particles_of_tracks(
+def particles_of_pixels(
     hits: NDArray[np.int64], track_slice: NDArray[np.int64], pixels: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The id of the particle that most pixels of each track are from, i64[tracks]; -1 for fewer than MATCHED_PIXELS.
+    """The id of the particle of each pixel i64[tracks, k]; -1 for no pixel, and for noise.
 
-    A pixel is looked up in the sub-slice of the track, then in that behind it, then in that before it.
+    hits: as in SliceContent. A pixel is looked up in the sub-slice of the track, then in that behind it, then in that
+    before it.
     """
     keys = hits[:, 0] << 32 | hits[:, 1]
     order = np.argsort(keys, kind="stable")
     keys, ids = keys[order], hits[order, 2]
     found = np.full(pixels.shape, -1, np.int64)
-    for shift in (0, 1, -1):
+    for shift in (0, 1, -1) if len(keys) else ():
         wanted = (track_slice[:, None] + shift) << 32 | pixels
-        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        if len(keys):
-            hit = (found < 0) & (keys[place] == wanted) & (pixels != NO_PIXEL)
-            found[hit] = ids[place][hit]
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        hit = (found < 0) & (keys[place] == wanted) & (pixels != NO_PIXEL)
+        found[hit] = ids[place][hit]
     found[found == NO_PIXEL] = -1
+    return found
+
+
+def particles_of_tracks(
+    hits: NDArray[np.int64], track_slice: NDArray[np.int64], pixels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The id of the particle that most pixels of each track are from, i64[tracks]; -1 for fewer than MATCHED_PIXELS."""
+    found = particles_of_pixels(hits, track_slice, pixels)
     same = (found[:, :, None] == found[:, None, :]).sum(2) * (found >= 0)
     best = same.argmax(1) if len(found) else np.empty(0, np.int64)
     rows = np.arange(len(found))
@@ -108,6 +118,10 @@ class DecayChecker:
     background_ns: int = 0
     residuals: dict[str, list[NDArray[np.float64]]] = field(default_factory=lambda: {name: [] for name in HIT_CLASSES})
     vertex_residuals: list[NDArray[np.float64]] = field(default_factory=list)
+    signal_residuals: list[NDArray[np.float64]] = field(default_factory=list)
+    backwards: int = 0
+    recurls: int = 0
+    recurls_right: int = 0
 
     def add(self, content: SliceContent) -> None:
         """Count a slice."""
@@ -129,19 +143,30 @@ class DecayChecker:
         self.particles += int(wanted.sum())
         # Tracks of the sub-slice behind, which a vertex may need, are listed there again.
         of_tracks = of_tracks[content.own]
-        pixels, recurls, momenta = (each[content.own] for each in (content.pixels, content.recurls, content.momenta))
+        pixels, recurls = content.pixels[content.own], content.recurls[content.own]
+        momenta = content.momenta[content.own]
         self.particles_found += int(np.isin(particles["id"][wanted], of_tracks[of_tracks >= 0]).sum())
         self.tracks += len(of_tracks)
         self.tracks_matched += int((of_tracks >= 0).sum())
         row = {int(number): i for i, number in enumerate(particles["id"].tolist())}
         true = np.array([row.get(number, -1) for number in of_tracks.tolist()], np.int64)
         known = true >= 0
-        size = np.linalg.norm(particles["momentum"][true[known]].astype(np.float64), axis=1)
-        residual = momenta[known] - size
-        long = (pixels[known] != NO_PIXEL).sum(1) > MATCHED_PIXELS
-        recurls = recurls[known]
-        for name, mask in zip(HIT_CLASSES, (~long & ~recurls, long & ~recurls, recurls), strict=True):
+        forwards = known.copy()
+        forwards[known] = content.charges[content.own][known] == particles["charge"][true[known]]
+        self.backwards += int((known & ~forwards).sum())
+        true, of_tracks, pixels, recurls, track_slice = (
+            each[forwards] for each in (true, of_tracks, pixels, recurls, content.track_slice[content.own])
+        )
+        residual = momenta[forwards] - np.linalg.norm(particles["momentum"][true].astype(np.float64), axis=1)
+        long = (pixels != NO_PIXEL).sum(1) > MATCHED_PIXELS
+        has_recurl = recurls != NO_PIXEL
+        of_recurls = particles_of_pixels(content.hits, track_slice, recurls[:, None])[:, 0]
+        self.recurls += int(has_recurl.sum())
+        self.recurls_right += int((has_recurl & (of_recurls == of_tracks)).sum())
+        for name, mask in zip(HIT_CLASSES, (~long & ~has_recurl, long & ~has_recurl, has_recurl), strict=True):
             self.residuals[name].append(residual[mask])
+        signal = content.decays["id"][content.decays["kind"] == DecayKind.SIGNAL]
+        self.signal_residuals.append(residual[has_recurl & np.isin(particles["decay"][true], signal)])
 
     def _add_decays(self, content: SliceContent, of_tracks: NDArray[np.int64], inside: tuple[int, int]) -> None:
         decays, particles = content.decays, content.particles
@@ -200,8 +225,10 @@ class DecayChecker:
             **_fraction("track_efficiency", self.particles_found, self.particles),
             **_fraction("ghost_fraction", self.tracks - self.tracks_matched, self.tracks),
             "tracks": self.tracks,
-            **_width("momentum", _joined(self.residuals[RECURLING])),
+            **_fraction("backwards", self.backwards, self.tracks),
+            **_width("momentum", _joined(self.signal_residuals)),
             "momentum_by_hits": by_hits,
+            **_fraction("right_recurls", self.recurls_right, self.recurls),
             "vertices": len(places),
             **_width("vertex", 1000.0 * places.ravel()),
         }

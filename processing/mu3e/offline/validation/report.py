@@ -36,13 +36,18 @@ def text_of(result: dict[str, Any]) -> str:
         f"time over the time that they keep: {_reduction(result)}",
         f"vertex, each coordinate ({result['vertices']} of signal): {_measured(result, 'vertex', 'um')}",
         f"particles in all layers that have a track: {_percent(result, 'track_efficiency')}",
-        f"ghosts among {result['tracks']} tracks: {_percent(result, 'ghost_fraction')}",
+        f"ghosts among {result['tracks']} tracks: {_percent(result, 'ghost_fraction')}; "
+        f"tracks of particles on their way back: {_percent(result, 'backwards')}",
         "",
         f"{'tracks with':<12}{'tracks':>8}   momentum",
     ]
     lines += [
         f"{name:<12}{of['tracks']:>8}   {_measured(of, 'resolution', 'MeV/c')}"
         for name, of in result["momentum_by_hits"].items()
+    ]
+    lines += [
+        f"{'recurling, of signal':<20}   {_measured(result, 'momentum', 'MeV/c')}",
+        f"recurling hits that are from the particle of their track: {_percent(result, 'right_recurls')}",
     ]
     return "\n".join(lines)
 

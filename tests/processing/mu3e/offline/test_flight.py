@@ -141,7 +141,9 @@ def radius_of(points: np.ndarray) -> np.ndarray:
     """Radii of circles through f64[n, 3, 2]."""
     sides = np.linalg.norm(points - np.roll(points, 1, axis=1), axis=2)
     first, second = points[:, 1] - points[:, 0], points[:, 2] - points[:, 0]
-    return sides.prod(1) / (2.0 * np.abs(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0]))
+    area = np.abs(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])
+    radii: np.ndarray = sides.prod(1) / (2.0 * area)
+    return radii
 
 
 def test_particles_lose_energy_in_layers_before_they_return() -> None:

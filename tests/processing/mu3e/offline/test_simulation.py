@@ -116,7 +116,7 @@ def test_truth_of_particles_agrees_with_their_decays_and_hits() -> None:
         for particle in each.particles if i else ():
             crossed = np.array(sensors_of.get(int(particle["id"]), []), int)
             bits = int(np.bitwise_or.reduce(1 << layer_of[crossed[station_of[crossed] == 0]].astype(int), initial=0))
-            # On the way back a particle may meet a layer that it has missed, never the other way round.
+            # On the way back a particle may meet a layer that it has missed, but never the reverse.
             assert int(particle["layers"]) & ~bits == 0
             assert particle["recurls"] <= len(crossed) == particle["hits"]
 
