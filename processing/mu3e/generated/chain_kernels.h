@@ -25,7 +25,13 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "mu3e/hits/sort_hits_cpu.h"
+#include "mu3e/tracks/fit_triplets_cpu.h"
+#include "mu3e/tracks/select_triplets_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
-    X(fragment_offsets)
+    X(fragment_offsets) \
+    X(mu3e_sort_hits) \
+    X(mu3e_select_triplets) \
+    X(mu3e_fit_triplets)
 #endif

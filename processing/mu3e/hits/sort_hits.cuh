@@ -157,6 +157,8 @@ HLT_KERNEL(mu3e_sort_hits)
     for (uint32_t begin = 0; begin < n; begin += blockDim.x) {
         const uint32_t i = begin + threadIdx.x;
         const bool keeps = i < n && (i == 0u || words[i] != words[i - 1u]);
+        const bool own = i < n && hlt::time_of_hit(words[i]) - reach < p.length;
+        if (own && !keeps) atomicOr(&flags, uint32_t{hlt::repeated_hits});
         uint32_t n_here;
         const uint32_t at = n_kept + hlt::block_exclusive_count(keeps, scratch, n_here);
         n_kept += n_here;
@@ -164,7 +166,7 @@ HLT_KERNEL(mu3e_sort_hits)
         hlt::write_hit(p, first + at, words[i]);
         const uint32_t group = hlt::group_of_hit(words[i]);
         if (i == 0u || hlt::group_of_hit(words[i - 1u]) != group) begins[group] = at;
-        if (hlt::time_of_hit(words[i]) - reach < p.length) atomicAdd(&n_own, 1u);
+        if (own) atomicAdd(&n_own, 1u);
     }
     __syncthreads();
     if (threadIdx.x != 0) return;
@@ -175,7 +177,6 @@ HLT_KERNEL(mu3e_sort_hits)
     p.mu3e_hits.own[event] = n_own;
     p.events.number[2u * event] = found.slice;
     p.events.number[2u * event + 1u] = place.index;
-    const uint32_t all = found.flags | flags | (too_many ? uint32_t{hlt::too_many_hits} : 0u) |
-                         (n_kept != n ? uint32_t{hlt::repeated_hits} : 0u);
+    const uint32_t all = found.flags | flags | (too_many ? uint32_t{hlt::too_many_hits} : 0u);
     if (all != 0u) p.events.flags[event] |= all;
 }

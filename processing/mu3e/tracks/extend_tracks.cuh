@@ -87,8 +87,8 @@ __device__ __forceinline__ bool is_near(const leaving_helix& helix, const lane_p
     constexpr float min_angle = 0.5f;
     const float wx = helix.from_x - helix.centre_x, wy = helix.from_y - helix.centre_y;
     const float vx = hit.x - helix.centre_x, vy = hit.y - helix.centre_y;
-    const float distance = sqrtf(vx * vx + vy * vy) - helix.radius;
-    if (!(distance <= max_xy && -distance <= max_xy)) return false;
+    const float square = vx * vx + vy * vy, least = max_of(helix.radius - max_xy, 0.f), most = helix.radius + max_xy;
+    if (!(square <= most * most && square >= least * least)) return false;
     float angle = atan2_approximate(helix.turn * (wx * vy - wy * vx), wx * vx + wy * vy);
     if (angle < 0.f) angle += 2.f * pi;
     if (angle < min_angle) return false;
