@@ -35,6 +35,7 @@ NAMES = (
     "na62_rich",
     "alice_tpc",
     "km3net",
+    "mu3e",
     "lines",
     "occupancy",
     "receive_and_build",

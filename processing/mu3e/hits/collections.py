@@ -4,8 +4,9 @@ from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import F32, U32, U64, Collection, Placement, Role, SharedTypes
 from hltnode.protocol.mu3e.hit_banks import HIT, HITS_VERSION, MU3E_SUBDETECTOR, HitBankType
 
-MAX_HITS = 4096
-"""Hits of a sub-slice and those of its neighbours that its tracks need. 10^8 muons a second give about 600."""
+MAX_HITS = 2048
+"""Hits of a sub-slice and those of its neighbours that its tracks need. 10^8 muons a second give about 600; sub-slices
+of 200 ns have room for six times this rate."""
 GROUPS = 6
 """Layers 0 to 3 of the centre, and layers 2 and 3 of the recurl stations."""
 HIT_GROUP_BIT, HIT_TIME_BIT = 45, 28

@@ -22,7 +22,7 @@ BAD_ROW = ChainFlag(name="bad_row", bit=21, text="A hit has a row that sensors d
 TOO_MANY_HITS = ChainFlag(
     name="too_many_hits",
     bit=22,
-    text="The sub-slice has more than 4,096 hits with those of its neighbours that its tracks need. None is used.",
+    text="The sub-slice has more than 2,048 hits with those of its neighbours that its tracks need. None is used.",
 )
 REPEATED_HITS = ChainFlag(
     name="repeated_hits",

@@ -62,8 +62,6 @@ __device__ __forceinline__ candidate_times candidate_times_of(const Parameters& 
 }
 
 /// Call found(middle, last, first time) for each pair of hits that makes a triplet with hit i of layer 0.
-///
-/// |z12 - z01 d12 / d01| < z_residual is multiplied by d01 and squared: no root, no division.
 template <typename Found>
 __device__ __forceinline__ void for_triplets(const event_hits& hits, uint32_t i, const geometric_cuts& cuts,
                                              const candidate_times& times, const Found& found)
@@ -76,6 +74,7 @@ __device__ __forceinline__ void for_triplets(const event_hits& hits, uint32_t i,
         const float x1 = hits.x[j], y1 = hits.y[j], z1 = hits.z[j];
         const float dx01 = x1 - x0, dy01 = y1 - y0, dz01 = z1 - z0, square01 = dx01 * dx01 + dy01 * dy01;
         if (!(square01 <= cuts.square_xy01 && dz01 <= cuts.z01 && -dz01 <= cuts.z01)) continue;
+        const float slope01 = dz01 / sqrtf(square01);
         const int32_t earliest = t0 < t1 ? t0 : t1, latest = t0 < t1 ? t1 : t0;
         for (uint32_t k = first_hit_from(hits, 2u, latest - window + 1); k < hits.begin[3]; ++k) {
             const int32_t t2 = static_cast<int32_t>(time_of_hit(hits.word[k]));
@@ -83,7 +82,7 @@ __device__ __forceinline__ void for_triplets(const event_hits& hits, uint32_t i,
             const float dx12 = hits.x[k] - x1, dy12 = hits.y[k] - y1, dz12 = hits.z[k] - z1;
             const float square12 = dx12 * dx12 + dy12 * dy12;
             if (!(square12 <= cuts.square_xy12 && dz12 <= cuts.z12 && -dz12 <= cuts.z12)) continue;
-            const float residual = dz12 - dz01 * sqrtf(square12 / square01);
+            const float residual = dz12 - slope01 * sqrtf(square12);
             if (!(residual <= cuts.z_residual && -residual <= cuts.z_residual)) continue;
             const uint32_t first = static_cast<uint32_t>(earliest < t2 ? earliest : t2);
             if (first >= times.begin && first < times.end_behind) found(j, k, first);

@@ -74,6 +74,7 @@ HLT_CPU_FORM(mu3e_select_triplets)
                 hlt::load_wide(t1, one.time + j0);
                 const hlt::float_wide dx01 = x1 - x0, dy01 = y1 - y0, dz01 = z1 - z0;
                 const hlt::float_wide square01 = dx01 * dx01 + dy01 * dy01;
+                const hlt::float_wide slope01 = dz01 / hlt::square_root(square01);
                 uint32_t pairs =
                     hlt::first_bits(one.n - j0) & hlt::bits_within(dz01, cuts.z01) &
                     hlt::bits_where<hlt::wide_comparison::at_most>(
@@ -91,24 +92,21 @@ HLT_CPU_FORM(mu3e_select_triplets)
                         hlt::load_wide(t2, two.time + k0);
                         const hlt::float_wide dx12 = x2 - one.x[j], dy12 = y2 - one.y[j], dz12 = z2 - one.z[j];
                         const hlt::float_wide square12 = dx12 * dx12 + dy12 * dy12;
-                        const hlt::float_wide residual = dz12 - dz01[l] * hlt::square_root(square12 / square01[l]);
-                        const hlt::float_wide first = t2 < earliest ? t2 : hlt::in_all_lanes<hlt::float_wide>(earliest);
                         uint32_t found = hlt::first_bits(two.n - k0) & hlt::bits_within(dz12, cuts.z12) &
-                                         hlt::bits_within(residual, cuts.z_residual) &
                                          hlt::bits_where<hlt::wide_comparison::at_most>(
                                              square12, hlt::in_all_lanes<hlt::float_wide>(cuts.square_xy12)) &
                                          hlt::bits_where<hlt::wide_comparison::less>(
                                              t2, hlt::in_all_lanes<hlt::float_wide>(earliest + window)) &
                                          hlt::bits_where<hlt::wide_comparison::less>(
-                                             hlt::in_all_lanes<hlt::float_wide>(latest - window), t2) &
-                                         hlt::bits_where<hlt::wide_comparison::at_least>(
-                                             first, hlt::in_all_lanes<hlt::float_wide>(begin)) &
-                                         hlt::bits_where<hlt::wide_comparison::less>(
-                                             first, hlt::in_all_lanes<hlt::float_wide>(end_behind));
+                                             hlt::in_all_lanes<hlt::float_wide>(latest - window), t2);
+                        if (found == 0u) continue;
+                        found &= hlt::bits_within(dz12 - slope01[l] * hlt::square_root(square12), cuts.z_residual);
                         for (; found != 0u; found &= found - 1u) {
                             const uint32_t k = k0 + hlt::lowest_bit(found);
                             const uint64_t triplet = hlt::triplet_word(i, one.first + j, two.first + k);
-                            const bool is_own = hlt::min_of(earliest, two.time[k]) < end;
+                            const float first = hlt::min_of(earliest, two.time[k]);
+                            if (first < begin || first >= end_behind) continue;
+                            const bool is_own = first < end;
                             uint32_t& n = is_own ? n_own : n_behind;
                             if (n < hlt::mu3e_max_triplets) (is_own ? own : behind)[n] = triplet;
                             ++n;

@@ -28,25 +28,26 @@ def one_particle(
     *,
     time: int = 100,
     layers: Sequence[int] | None = None,
+    most: int = 40,
 ) -> tuple[NDArray[np.void], MadeParticle]:
     """HIT[hits] of a particle that starts at a place in mm with MeV/c, all at one time in ns.
 
-    layers: keep one hit of each of these, outwards; None: all hits, recurling ones too.
+    layers: keep one hit of each of these, outwards; None: the first `most` hits, recurling ones too.
     """
     place, of = np.array([start], float), np.array([momentum], float)
     made = fly(np.random.default_rng(1), place, of, np.array([charge]), scatter=False)
-    kept = np.arange(len(made.particle))
+    kept = np.arange(min(len(made.particle), most))
     if layers is not None:
         kept = np.array([np.flatnonzero(made.outward & (made.layer == layer))[0] for layer in layers])
     hits = np.zeros(len(kept), HIT)
     hits["sensor"], hits["column"], hits["row"] = made.sensor[kept], made.column[kept], made.row[kept]
     hits["time"] = time
-    transverse = np.hypot(*of[0, :2])
     first = made.place[np.flatnonzero(made.outward & (made.layer == 0))[0]]
-    arc = (first[2] - start[2]) / of[0, 2] * transverse
-    turned = -charge * arc / (transverse / MEV_PER_MM)
-    cosine, sine = np.cos(turned), np.sin(turned)
     px, py, pz = of[0]
+    centre = np.array(start[:2]) + charge * np.array([py, -px]) / MEV_PER_MM
+    one, other = np.array(start[:2]) - centre, first[:2] - centre
+    turned = np.arctan2(one[0] * other[1] - one[1] * other[0], one @ other)
+    cosine, sine = np.cos(turned), np.sin(turned)
     size = float(np.linalg.norm(of))
     direction = np.array([px * cosine - py * sine, px * sine + py * cosine, pz]) / size
     return hits, MadeParticle(size, direction)

@@ -32,9 +32,9 @@ TARGET_THICKNESS = 0.0005
 ENERGY_LOSS = 0.05
 """MeV, mean of a layer at normal incidence: 0.03 g/cm^2 at 1.7 MeV cm^2/g. Losses have a gamma distribution of shape 4,
 a choice of this simulation."""
-LONGEST_FLIGHT = 60.0
-"""ns after which a particle is given up."""
 MAX_CROSSINGS = 40
+LEAST_TRANSVERSE = 1.0
+"""MeV/c below which a particle is given up: it reaches no layer."""
 _SAME_CROSSING = 12.0
 """mm of transverse path: the plane of a sensor and the cylinder of its layer are crossed within this."""
 _HALF_SENSOR = PIXELS * PIXEL_MM / 2.0
@@ -112,13 +112,14 @@ class _State:
 def fly(rng: np.random.Generator, place: Array, momentum: Array, charge: Ints, *, scatter: bool = True) -> Crossings:
     """All crossings of particles that start at f64[n, 3] mm with f64[n, 3] MeV/c. scatter: with material."""
     n = len(place)
-    start = scattered(rng, momentum, np.full(n, TARGET_THICKNESS)) if scatter and n else momentum
-    state = _State(
-        np.arange(n), place.copy(), start, charge.astype(float), np.zeros(n), np.full(n, -1), np.zeros(n, bool)
-    )
+    state = _State(np.arange(n), place, momentum, charge.astype(float), np.zeros(n), np.full(n, -1), np.zeros(n, bool))
+    # Slow positrons of Michel decays may be at rest, where no scattering is defined.
+    state = state.only(np.hypot(momentum[:, 0], momentum[:, 1]) > LEAST_TRANSVERSE)
+    if scatter:
+        state.momentum = scattered(rng, state.momentum, np.full(len(state.index), TARGET_THICKNESS))
     made: list[Crossings] = [_no_crossings()]
     for _ in range(MAX_CROSSINGS):
-        state = state.only(np.hypot(state.momentum[:, 0], state.momentum[:, 1]) > 1.0)
+        state = state.only(np.hypot(state.momentum[:, 0], state.momentum[:, 1]) > LEAST_TRANSVERSE)
         if not len(state.index):
             break
         state, crossings = _step(rng, state, scatter)
@@ -167,7 +168,6 @@ def _step(rng: np.random.Generator, state: _State, scatter: bool) -> tuple[_Stat
     close = np.abs(shift) * radius[:, None] < _SAME_CROSSING
     hit = met_plane & close & (whole > 0.0) & (np.abs(across) < _HALF_SENSOR) & (sensor >= 0)
     time = state.time[:, None] + radius[:, None] * whole / speed[:, None]
-    hit &= time < LONGEST_FLIGHT
     first = np.where(hit.any(1), np.where(hit, whole, np.inf).min(1), turn)
     moved = _at(state, centre, radius, start, first, slope, speed, layer)
     inward = (moved.place[:, :2] * moved.momentum[:, :2]).sum(1) < 0.0
@@ -189,7 +189,7 @@ def _step(rng: np.random.Generator, state: _State, scatter: bool) -> tuple[_Stat
     if scatter:
         _pass_layer(rng, moved, hit.any(1), normal[np.arange(len(hit)), np.argmax(hit, axis=1)])
     furthest = RECURL_CENTRE + (_SENSORS.max() + 1) * _HALF_SENSOR
-    return moved.only((np.abs(moved.place[:, 2]) < furthest) & (moved.time < LONGEST_FLIGHT)), crossings
+    return moved.only(np.abs(moved.place[:, 2]) < furthest), crossings
 
 
 def _along(vectors: Array, angle: Array) -> Array:

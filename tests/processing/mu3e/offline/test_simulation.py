@@ -86,6 +86,13 @@ def test_hits_follow_the_decay_of_their_particle_and_may_cross_a_border() -> Non
     assert crossing > 0
 
 
+def test_hits_that_are_early_cross_the_border_of_a_chunk_too() -> None:
+    *_, last, first = made(Conditions(noise=0.0, muon_rate=3e8), n=CHUNK + 1)
+    early = np.isin(np.concatenate(last.ids), first.particles["id"])
+    assert early.any()
+    assert np.concatenate(last.hits)["time"][early].min() > SUB_SLICE_NS - 16
+
+
 def test_sub_slices_have_hits_by_source_in_the_order_of_banks() -> None:
     for each in made(Conditions(), n=3):
         assert len(each.hits) == SOURCES
@@ -118,6 +125,9 @@ def test_truth_of_particles_agrees_with_their_decays_and_hits() -> None:
             bits = int(np.bitwise_or.reduce(1 << layer_of[crossed[station_of[crossed] == 0]].astype(int), initial=0))
             # On the way back a particle may meet a layer that it has missed, but never the reverse.
             assert int(particle["layers"]) & ~bits == 0
+            outward = len(crossed) - int(particle["recurls"])
+            # At most two sensors of each of four layers.
+            assert bin(particle["layers"]).count("1") <= outward <= 8
             assert particle["recurls"] <= len(crossed) == particle["hits"]
 
 
