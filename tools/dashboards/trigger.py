@@ -83,9 +83,9 @@ TRIGGER = Board(
                 (
                     Query(
                         rate("hltnode_stream_seconds_total", "time", f'{NODES},time!="taken"')
-                        + " / on () group_left () sum("
+                        + " / on () group_left () clamp_min(sum("
                         + rate("hltnode_stream_seconds_total", where=f'{NODES},time="taken"')
-                        + ")",
+                        + "), 1e-9)",
                         "{{time}}",
                     ),
                 ),

@@ -250,6 +250,7 @@ def test_the_lines_of_sources_equal_those_of_the_prometheus_client() -> None:
             "fragments_received_total",
             "fragment_bytes_received_total",
             "missing_total",
+            "late_total",
             "silent",
             "last_fragment_timestamp_seconds",
         )

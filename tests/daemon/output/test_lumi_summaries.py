@@ -39,7 +39,7 @@ def test_the_counters_of_an_event_come_into_its_bank() -> None:
     rng = np.random.default_rng(1)
     sent = rng.integers(0, (7, 0xFFFF, 0x1FFFFF), (6, 3)).astype(np.uint32)
     sent[2] = 8, 0x10000, 0x200000  # one more than fits
-    meps = [SimpleNamespace(mep=mep, n_events=n, missing=()) for mep, n in ((4, 2), (5, 3), (6, 1))]
+    meps = [SimpleNamespace(mep=mep, n_events=n, missing=(), dropped_by=None) for mep, n in ((4, 2), (5, 3), (6, 1))]
     results = BatchResults(meps, 1, ("tracks",), EventFlag.NOT_PROCESSED, n_counters=3)  # type: ignore[arg-type]
     # MEPs are computed in any order, the second one alone.
     results.add([meps[1]], output(sent[2:5]))  # type: ignore[list-item]

@@ -21,6 +21,7 @@ def test_the_framework_uses_no_bit_of_chains() -> None:
 
 def test_an_error_goes_to_the_error_stream_and_cuts_and_notes_do_not() -> None:
     table = FlagTable([ERROR, CUT, NOTE])
+    assert not table.errors & EventFlag.DROPPED
     for mask in (ERROR.mask, EventFlag.BANK_ERROR, EventFlag.NOT_PROCESSED, 1 << 25):
         assert table.errors & mask
     for mask in (CUT.mask, NOTE.mask, EventFlag.INCOMPLETE, EventFlag.CANDIDATES_LEFT_OUT, EventFlag.LIST_LEFT_OUT):
@@ -62,6 +63,6 @@ def test_flags_of_lhcb_keep_their_bits_and_labels() -> None:
         "lumi_saturated": 65536,
     }
     table = CHAIN.flag_table
-    assert list(table.masks.values()) == [1 << bit for bit in (*range(12), 16)]
+    assert list(table.masks.values()) == [1 << bit for bit in (*range(13), 16)]
     assert table.cuts == 32
-    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024 | 2048 | 65536)
+    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024 | 2048 | 4096 | 65536)
