@@ -49,6 +49,9 @@ SIZES = (10_000, 50_000, 250_000, 1_000_000, 4_000_000)
 CLUSTERS = 2_000_000
 """Clusters of all events of a size in one measurement."""
 SLICES = (3, 21)
+SMALL_EVENTS = 64
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
+"""Simulated pp events, and how many of them are in a batch."""
 TURNS = 3
 FORMS = ("tpc_find_neighbours", "tpc_construct_tracklets", "tpc_select_tracks")
 TARGETS = {"neighbours": 20.0, "threads": 1.8, "forms": 2.0}
@@ -63,6 +66,7 @@ def run(_: Path) -> Iterator[Result]:
     events = {size: event_of_size(size) for size in SIZES}
     central = events[SIZES[-1]]
     yield from _over_sizes(events)
+    yield from _over_batches(small_events())
     yield from _forms_and_threads(central)
     yield _neighbours([bank for bank in central if slice_of_source(bank.source_id) in SLICES])
 
@@ -104,6 +108,27 @@ def event_of_size(size: int) -> list[RawBank]:
     return banks_of_clusters(banks)
 
 
+def small_events() -> list[list[RawBank]]:
+    """The banks of clusters of simulated pp events."""
+    path = FOLDER / f"tpc_pp_seed{SEED}.mdf"
+    if not path.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        with unfinished.open("wb") as file:
+            for number in range(SMALL_EVENTS):
+                rng = np.random.default_rng((SEED, number))
+                event = simulated_event(rng, SHAPES[SampleName.PP], builtin_geometry())
+                banks = [bank for bank in banks_of(event, SOURCES[0]) if bank.type == TpcBankType.CLUSTERS]
+                file.write(encode_record(encode_banks(banks), run=1))
+        unfinished.rename(path)
+    return [banks_of_clusters(banks) for banks in read_events(path)]
+
+
+def batches_of(events: Sequence[list[RawBank]], size: int) -> list[EncodedMep]:
+    """The events in batches of a size, each batch one MEP."""
+    return [encode_mep(CHAIN, events[first : first + size], first) for first in range(0, len(events), size)]
+
+
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
     """The power of the size with which the time grows: the slope of a line through the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
@@ -114,7 +139,17 @@ def _clusters_of(banks: Sequence[RawBank]) -> int:
 
 
 def _sequence(mep: EncodedMep, threads: int = 1, common: bool = False) -> ProfiledSequence:
-    limits = BatchLimits(events=1, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
+    return _sequence_of([mep], threads, common)
+
+
+def _sequence_of(meps: Sequence[EncodedMep], threads: int = 1, common: bool = False) -> ProfiledSequence:
+    """A sequence for batches of any one of the MEPs."""
+    limits = BatchLimits(
+        events=max(mep.n_events for mep in meps),
+        meps=1,
+        input_bytes=-(-max(mep.data.nbytes for mep in meps) // 8) * 8,
+        rows=max(len(mep.fragments) for mep in meps),
+    )
     return ProfiledSequence(None, None, limits, threads=threads, chain=CHAIN, common=common)
 
 
@@ -137,6 +172,20 @@ def _over_sizes(events: dict[int, list[RawBank]]) -> Iterator[Result]:
         yield Result(f"  {name}", 1e3 * of_kernel / counts[-1], "ns/cluster", "all kernels", of_kernel / medians[-1])
     power = exponent(counts, medians)
     yield Result("exponent", power, "", "target", MOST_EXPONENT / power, 1.0)
+
+
+def _over_batches(events: Sequence[list[RawBank]]) -> Iterator[Result]:
+    n = sum(map(_clusters_of, events))
+    meps = [batches_of(events, size) for size in BATCHES]
+    sequences = [_sequence_of(of_size) for of_size in meps]
+    turns = [
+        [sum(sequence.microseconds_per_kernel(of_size).values()) * len(events) / n for of_size, sequence in pairs]
+        for pairs in [list(zip(meps, sequences, strict=True))] * TURNS
+    ]
+    medians = np.median(turns, axis=0).tolist()
+    for size, per_cluster in zip(BATCHES, medians, strict=True):
+        name = f"pp, {size} event{'s' if size > 1 else ''} a batch"
+        yield Result(name, per_cluster, "us/cluster", "one event a batch", medians[0] / per_cluster)
 
 
 def _forms_and_threads(banks: Sequence[RawBank]) -> Iterator[Result]:

@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks import alice_tpc
 from benchmarks.measure import Result
-from hltnode.protocol.alice.tpc_banks import CLUSTER, N_ROWS
+from hltnode.protocol.alice.tpc_banks import CLUSTER, N_ROWS, TPC_SUBDETECTOR, cluster_bank
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.processing.alice.toy_events import GEOMETRY, clusters_at
 
 
@@ -47,3 +48,17 @@ def test_rows_have_the_places_of_their_clusters() -> None:
     assert [len(row) for row in rows] == [1, 0, 0, 0, 2, *[0] * (N_ROWS - 5)]
     np.testing.assert_allclose(rows[4], [[1.5, 9.0], [0.0, 6.0]], atol=1e-9)
     assert alice_tpc.seconds_of_scipy(alice_tpc.rows_of(np.zeros(0, CLUSTER))) >= 0.0
+
+
+def test_batches_have_all_events_once() -> None:
+    events = [
+        [cluster_bank(source_id(TPC_SUBDETECTOR, 0), clusters_at(np.arange(n), np.zeros(n), np.full(n, 9.0)))]
+        for n in range(1, 6)
+    ]
+    for size, sizes in ((1, [1] * 5), (2, [2, 2, 1]), (8, [5])):
+        meps = alice_tpc.batches_of(events, size)
+        assert [mep.n_events for mep in meps] == sizes
+    rows = list(alice_tpc._over_batches(events))
+    assert [row.name for row in rows[:2]] == ["pp, 1 event a batch", "pp, 2 events a batch"]
+    assert rows[0].ratio == 1.0
+    assert all(row.value > 0.0 for row in rows)
