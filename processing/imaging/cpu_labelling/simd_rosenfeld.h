@@ -13,7 +13,7 @@
 //
 // The second pass replaces labels by numbers of components, row by row. The published one gathers the parents of all
 // pixels until they are roots. Here all pixels of a run get the number of its first one, which is a root or has a parent
-// before it, whose cell has its number. On a Zen 4, gathers took longer than all other steps.
+// before it, whose cell has its number.
 #pragma once
 
 #include "imaging/cpu_labelling/binary_image.h"
