@@ -29,6 +29,13 @@ class KeptMep:
         self.attempts: dict[int, int] = {}
         """Damaged arrivals by source."""
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether frames were sent that the node has not refused: it has opened the MEP, or has not read them yet."""
+        return len(self.nacked) < len(self.frames) and any(
+            source not in self.nacked and source not in self.waiting for source in self.frames
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class NextFrames:

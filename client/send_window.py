@@ -2,7 +2,8 @@
 
 A MEP is kept from `add` to its acknowledgement. It is active from its first frame on: active MEPs count against the
 credits of the node, and are sent to their end. A MEP for which the node has no slot becomes inactive and lets others go
-first: MEPs that other feeders have begun hold the slots, and some of those may wait here for a credit. A frame is
+first: MEPs that other feeders have begun hold the slots, and some of those may wait here for a credit. If the node
+refused only a part of it, a slot became free meanwhile and the MEP has it: the other part follows at once. A frame is
 repeated for one of three reasons:
 
 - the node refused the fragment with a reason that allows a retry;
@@ -342,9 +343,13 @@ class SendWindow:
 
     def _queue_again(self, mep: int, entry: KeptMep, source: int) -> None:
         self.resent += 1
+        has_place = not entry.active and entry.is_begun
+        if has_place:
+            entry.active = True
+            self._active += 1
         if not entry.active:
             heappush(self._new, (entry.turns, mep))
-        elif not entry.waiting:
+        elif has_place or not entry.waiting:
             self._silent.discard(mep)
             heappush(self._going, mep)
         entry.waiting[source] = None

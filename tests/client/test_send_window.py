@@ -304,6 +304,34 @@ def test_what_the_node_says_to_hold_does_not_go_although_it_was_about_to() -> No
     assert drain(window) == []
 
 
+def test_a_mep_that_was_refused_in_part_is_completed_before_others_and_without_another_credit() -> None:
+    """A slot became free between its fragments: the node waits for the first one."""
+    window = window_with(0, 1, 2, limit=1)
+    assert drain(window) == [b"0-1", b"0-2"]
+    window.refuse(0, nack(0, 1, RejectReason.NO_CREDIT, resend=True))
+    assert drain(window) == [b"1-1", b"1-2"]
+    window.retry(RETRY_NS)
+    assert drain(window, RETRY_NS) == [b"0-1"]
+    # Its place counts: one MEP more than the credits is there.
+    window.acknowledge(0, 0)
+    assert drain(window) == []
+    window.acknowledge(1, 1)
+    assert drain(window) == [b"2-1", b"2-2"]
+
+
+def test_a_mep_that_was_refused_as_a_whole_waits_for_a_credit_behind_the_others() -> None:
+    window = window_with(0, 1, 2, limit=1)
+    drain(window)
+    for source in (1, 2):
+        window.refuse(0, nack(0, source, RejectReason.NO_CREDIT, resend=True))
+    window.retry(RETRY_NS)
+    assert drain(window, RETRY_NS) == [b"1-1", b"1-2"]
+    window.acknowledge(1, 1)
+    assert drain(window, RETRY_NS) == [b"2-1", b"2-2"]
+    window.acknowledge(2, 2)
+    assert sorted(drain(window, RETRY_NS)) == [b"0-1", b"0-2"]
+
+
 def test_after_a_lost_connection_fragments_held_by_the_same_session_still_count() -> None:
     window = window_with(0, 1, 2, limit=2)
     frames = drain(window)
