@@ -80,7 +80,8 @@ __device__ __forceinline__ leaving_helix helix_behind(const lane_position<float>
     return {b.x - reach * ty, b.y + reach * tx, of.radius, (b.z - a.z) / of.arc, b.x, b.y, b.z, turn};
 }
 
-/// Whether a hit is near a helix, and behind the first part of its turn.
+/// Whether a hit is near a helix, and neither in the first nor in the last part of its turn: after a whole turn the
+/// particle is where it left the layers, with less energy.
 __device__ __forceinline__ bool is_near(const leaving_helix& helix, const lane_position<float>& hit, float max_xy,
                                         float max_z)
 {
@@ -91,7 +92,7 @@ __device__ __forceinline__ bool is_near(const leaving_helix& helix, const lane_p
     if (!(square <= most * most && square >= least * least)) return false;
     float angle = atan2_approximate(helix.turn * (wx * vy - wy * vx), wx * vx + wy * vy);
     if (angle < 0.f) angle += 2.f * pi;
-    if (angle < min_angle) return false;
+    if (angle < min_angle || angle > 2.f * pi - min_angle) return false;
     const float away = hit.z - (helix.z + angle * helix.radius * helix.slope);
     return away <= max_z && -away <= max_z;
 }

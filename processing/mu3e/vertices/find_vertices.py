@@ -50,5 +50,5 @@ find_vertices = Algorithm.beside(
 )
 """mm, MeV, ns. max_radius, max_z: of a vertex, as the target has. max_path: arc of a track from the vertex to its first
 hit. max_gap: between two circles that do not cross. max_distance, max_z_apart: of the tracks at the crossing point.
-energy_window: of the energy from the mass of the muon. max_sum: of the momenta. min_hits: of each track. padding: kept before the first hit and
-behind the last one."""
+energy_window: of the energy from the mass of the muon. max_sum: of the momenta. min_hits: of each track. padding: kept
+before the first hit and behind the last one."""

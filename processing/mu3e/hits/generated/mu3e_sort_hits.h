@@ -26,7 +26,7 @@ struct mu3e_sort_hits_parameters {
         uint32_t* count;
         uint32_t* own;
         uint32_t* group_begin;
-        __device__ uint32_t first(uint32_t event) const { return event * 4096u; }
+        __device__ uint32_t first(uint32_t event) const { return event * 2048u; }
     } mu3e_hits;
     uint32_t length;
     uint32_t time_window;

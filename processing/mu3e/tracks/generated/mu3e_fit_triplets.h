@@ -14,7 +14,7 @@ struct mu3e_fit_triplets_parameters {
         const float* y;
         const float* z;
         const uint32_t* group_begin;
-        __device__ uint32_t first(uint32_t event) const { return event * 4096u; }
+        __device__ uint32_t first(uint32_t event) const { return event * 2048u; }
     } mu3e_hits;
     struct {
         const uint64_t* triplet;

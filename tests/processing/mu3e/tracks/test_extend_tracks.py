@@ -94,7 +94,7 @@ TRACK = one_particle((20.0, 3.0, 6.0), 1, (5.0, -3.0, 0.0))[0]
         ("max_chi2_long", 1e-6, 40.0),
         ("max_recurl_xy", 1e-3, 20.0),
         ("max_recurl_z", 1e-4, 40.0),
-        ("max_chi2_recurl", 0.0, 30.0),
+        ("max_chi2_recurl", 0.0, 12.0),
     ],
 )
 def test_each_cut_of_the_extension_decides_on_its_own(name: str, narrow: float, wide: float) -> None:
