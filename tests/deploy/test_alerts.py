@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
+from hltnode.daemon.combiner.combiner_metrics import CombinerCollector
+from hltnode.daemon.combiner.seed_joiner import JoinRules
 from hltnode.daemon.common.vocabulary import DeadTimeReason
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
@@ -73,7 +76,9 @@ def exported_names() -> set[str]:
         monotonic_ns=0,
         wall_s=0.0,
     )
-    families = {family.name + suffix for family in collector.collect() for suffix in FAMILY_SUFFIXES[family.type]}
+    of_combiner = CombinerCollector(Combiner(JoinRules(), CombinerAccess())).collect()
+    collected = [*collector.collect(), *of_combiner]
+    families = {family.name + suffix for family in collected for suffix in FAMILY_SUFFIXES[family.type]}
     return families | {rule["record"] for rule in rules_of(RECORDING)} | EXTERNAL_LABELS
 
 
