@@ -20,7 +20,7 @@ ROOT = Path(common.__file__).parents[2]
 READS = {
     "--geometry", "--trigger", "--config", "--tck", "--compare", "--against", "--check", "--reference",
     "--field", "--input-hepmc", "--server-key", "--key-file", "--token-file", "--conditions",
-    "--schema", "--data",
+    "--schema", "--data", "--secret-key", "--nodes-dir", "--operators-dir",
 }  # fmt: skip
 """Options with paths that commands only read."""
 FOLDERS = {
