@@ -69,15 +69,15 @@ class V0Checker:
 
     def _of_kind(self, kind: str) -> dict[str, Any]:
         masses = np.array(self._masses[kind])
-        low, middle, high = np.percentile(masses, [15.87, 50.0, 84.13]).tolist() if len(masses) else [None] * 3
+        low, middle, high = np.percentile(masses, [15.87, 50.0, 84.13]).tolist() if len(masses) else [np.nan] * 3
         return {
             "findable": self._findable[kind],
             "efficiency": self._share(kind),
             "findable_hard": self._findable[f"{kind} hard"],
             "efficiency_hard": self._share(f"{kind} hard"),
             "true_candidates": len(masses),
-            "peak": None if middle is None else middle - KINDS[kind][1],
-            "width": None if middle is None else (high - low) / 2.0,
+            "peak": middle - KINDS[kind][1] if len(masses) else None,
+            "width": (high - low) / 2.0 if len(masses) else None,
         }
 
     def _share(self, name: str) -> float | None:

@@ -98,7 +98,13 @@ def test_each_cut_of_the_lines_on_v0s_decides() -> None:
     good = {"pt": 2.0, "x": 3.0, "y": 4.0, "dca": 0.5, "pointing": 0.999}
     masses = {"mass_k0s": 0.4976, "mass_lambda": 2.0, "mass_antilambda": 2.0}
     lambdas = [{**masses, "mass_k0s": 0.3, name: 1.1157} for name in ("mass_lambda", "mass_antilambda")]
-    cuts = {"min_pt": 1.5, "min_radius": 4.0, "max_dca": 0.7, "min_pointing": 0.998, "mass_window": 0.01}
+    cuts: dict[str, Any] = {
+        "min_pt": 1.5,
+        "min_radius": 4.0,
+        "max_dca": 0.7,
+        "min_pointing": 0.998,
+        "mass_window": 0.01,
+    }
     lines = NeutralKaon("Kaon", **cuts), Lambda("Lambda", **cuts)
     bad = [{"pt": 1.4}, {"x": 0.0, "y": 3.9}, {"dca": 0.8}, {"pointing": 0.997}]
     cases = [(masses, (True, False)), *((each, (False, True)) for each in lambdas)]

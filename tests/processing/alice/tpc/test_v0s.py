@@ -115,7 +115,7 @@ def run(
     ]
 
 
-def one(tracks: NDArray[np.void], **constants: float) -> int:
+def one(tracks: NDArray[np.void], **constants: Any) -> int:
     ((found, flags),) = run(tracks, **constants)
     assert flags == 0
     return len(found)
@@ -144,8 +144,9 @@ def test_candidates_equal_a_search_over_all_pairs() -> None:
     rng = np.random.default_rng(7)
     several = [decays(rng, 25, "K0S"), decays(rng, 25, "Lambda")]
     tracks = rng.permutation(np.concatenate(several))
-    wide = {"kaon_window": 0.3, "max_dca": 8.0, "min_pointing": 0.9, "min_significance": 0.5}
-    for constants in ({}, wide):
+    wide: dict[str, Any] = {"kaon_window": 0.3, "max_dca": 8.0, "min_pointing": 0.9, "min_significance": 0.5}
+    cases: tuple[dict[str, Any], ...] = ({}, wide)
+    for constants in cases:
         first, second = run(tracks[:30], tracks, clusters=100_000, **constants)
         assert first[1] == second[1] == 0
         assert_equal(first[0], tracks[:30], **constants)
@@ -187,7 +188,7 @@ def test_the_other_charge_gives_an_antilambda() -> None:
 def test_candidates_depend_neither_on_threads_nor_on_the_order_of_tracks() -> None:
     rng = np.random.default_rng(8)
     tracks = np.concatenate([decays(rng, 60, "K0S"), decays(rng, 60, "Lambda")])
-    wide = {"kaon_window": 0.3, "max_dca": 8.0, "min_pointing": 0.9}
+    wide: dict[str, Any] = {"kaon_window": 0.3, "max_dca": 8.0, "min_pointing": 0.9}
     expected = run(tracks, tracks[:50], clusters=50_000, **wide)
     assert len(expected[0][0]) > 100
     for block in (1, 32, 256):
