@@ -12,8 +12,8 @@
 // masks of two rows tell which they are; labels of later pixels do not depend on unions, so they come after the row.
 //
 // The second pass replaces labels by numbers of components, row by row. The published one gathers the parents of all
-// pixels until they are roots. Here all pixels of a run get the number of its first one, which is a root or has a parent
-// before it, whose cell has its number.
+// pixels until they are roots. Here all pixels of a run get the number of its first one, which is a root or has a
+// parent before it, whose cell has its number.
 #pragma once
 
 #include "imaging/cpu_labelling/binary_image.h"
