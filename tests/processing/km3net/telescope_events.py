@@ -117,7 +117,7 @@ def run_chain(
         (batch,) = OfflineRunner(engine, workspaces=1).run([mep])
         found = {name: batch.workspace.fetch(name) for name in COLUMNS}
         words = batch.workspace.output.lines[:n].copy()
-        names, table = engine.lines, engine.flags
+        names, flags = engine.lines, engine.flags
     finally:
         engine.close()
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, : len(names)]
@@ -131,7 +131,7 @@ def run_chain(
         of_events("candidates.candidate", "candidates.count", MAX_CANDIDATES),
         of_events("windows.window", "windows.count", MAX_WINDOWS),
         found["events.number"][: 2 * n].reshape(n, 2).copy(),
-        [set(table.names(int(word))) for word in found["events.flags"][:n]],
+        [set(flags.names(int(word))) for word in found["events.flags"][:n]],
         found["events.flags"][:n].copy(),
         [{name for name, bit in zip(names, row, strict=True) if bit} for row in bits],
     )

@@ -53,7 +53,7 @@ def compare(
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
     for name, most, count in PLACED:
         if name != without:
-            used = np.arange(most) < one[count][:n, None]
+            used = np.arange(most) < one[count][:n, None].astype(np.int64)
             of_one, of_other = (each[name].reshape(-1, most)[:n][used] for each in (one, other))
             np.testing.assert_array_equal(of_one, of_other, err_msg=name)
 
