@@ -142,8 +142,10 @@ def test_an_enriched_sample_has_the_rates_of_a_plain_one(tmp_path: Path) -> None
     (tmp_path / "velo.toml").write_text(VELO)
     trigger = TriggerConfig.load(tmp_path / "velo.toml", HLT1_MENU)
     geometry = VeloGeometry.builtin()
-    plain = together(counted(trigger, simulate_events(400, 21, geometry=geometry, nu=1.5))).result()
-    enriched = together(counted(trigger, simulate_events(400, 22, geometry=geometry, nu=1.5, enrich=True))).result()
+    plain = together(counted(trigger, simulate_events(400, 21, geometry=geometry, nu=1.5))).result(CHAIN.event_rate)
+    enriched = together(counted(trigger, simulate_events(400, 22, geometry=geometry, nu=1.5, enrich=True))).result(
+        CHAIN.event_rate
+    )
     sample = enriched["sample"]
     assert (sample["kinds"], sample["weighted"], sample["warning"]) == ({"minbias": 400}, True, None)
     assert sample["effective_events"] == pytest.approx(200, rel=0.4)
@@ -164,13 +166,13 @@ def full_sample(n: int, seed: int, *, enrich: bool) -> Iterator[Sequence[RawBank
 def test_five_thousand_enriched_events_agree_with_forty_thousand_plain_ones() -> None:
     """Rates of the shipped menu; pulls of independent parts of the enriched sample, for lines with enough events."""
     trigger = TriggerConfig.default(HLT1_MENU)
-    plain = together(counted(trigger, full_sample(40_000, 31, enrich=False), 2)).result()
+    plain = together(counted(trigger, full_sample(40_000, 31, enrich=False), 2)).result(CHAIN.event_rate)
     parts = counted(trigger, full_sample(5_000, 32, enrich=True), 2)
-    enriched = together(parts).result()
+    enriched = together(parts).result(CHAIN.event_rate)
     pulls = {name: pull(plain["lines"][name], enriched["lines"][name]) for name in trigger.line_names}
     assert max(map(abs, pulls.values())) < 4, pulls
     assert np.mean(np.abs(list(pulls.values())) < 2) > 0.9
-    groups = [together(parts[first::8]).result() for first in range(8)]
+    groups = [together(parts[first::8]).result(CHAIN.event_rate) for first in range(8)]
     spread = [
         pull(group["lines"][name], enriched["lines"][name])
         for name in trigger.line_names
