@@ -125,7 +125,7 @@ def arc_of(chord: float, z: float, radius: float) -> float:
     """Angle of an arc of less than half a turn of a helix of a radius in space between two points."""
 
     def excess(angle: float) -> float:
-        return chord**2 / (4.0 * np.sin(angle / 2.0) ** 2) + z**2 / angle**2 - radius**2
+        return float(chord**2 / (4.0 * np.sin(angle / 2.0) ** 2) + z**2 / angle**2 - radius**2)
 
     return float(brentq(excess, 1e-6, np.pi, xtol=1e-13))
 
