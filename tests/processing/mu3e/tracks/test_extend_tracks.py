@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -29,11 +27,11 @@ def test_tracks_have_the_layer_3_hit_with_the_smallest_chi2_and_the_fit_of_all_t
             assert (track["first"], track["last"]) == (times.min() - 40, times.max() - 40)
             assert track["time"] == pytest.approx(times.mean() - 40, abs=1e-3)
             assert [track[f"pixel{n}"] for n in range(3)] == pixels[[i, j, k]].tolist()
-            terms = [terms_of(*hits.place[np.array([i, j, k])])]
+            terms = [terms_of(*hits.place[[i, j, k]])]
             away = hits.place - hits.place[k]
             near = (hits.group == 3) & (np.abs(hits.time - times.min()) < CUTS["hit_window"])
             near &= (np.hypot(away[:, 0], away[:, 1]) <= CUTS["max_xy23"]) & (np.abs(away[:, 2]) <= CUTS["max_z23"])
-            outer_terms = {h: terms_of(*hits.place[[j, k, h]]) for h in map(int, np.flatnonzero(near))}
+            outer_terms = {int(h): terms_of(*hits.place[np.array([j, k, int(h)])]) for h in np.flatnonzero(near)}
             chi2 = {h: fitted([*terms, of])[1] for h, of in outer_terms.items() if of.turn * terms[0].turn > 0.0}
             best = min(chi2, key=lambda h: chi2[h]) if chi2 else -1
             n_hits = 3
@@ -102,9 +100,10 @@ TRACK = one_particle((20.0, 3.0, 6.0), 1, (5.0, -3.0, 0.0))[0]
 def test_each_cut_of_the_extension_decides_on_its_own(name: str, narrow: float, wide: float) -> None:
     mep = mep_of_hits([NO_HITS, TRACK, NO_HITS])
 
-    def of(value: float) -> Any:
+    def of(value: float) -> np.void:
         found = run_chain(mep, constants("mu3e_extend_tracks", **{name: value}))
-        return found.tracks[1][found.tracks[1]["charge"] > 0][0]
+        track: np.void = found.tracks[1][found.tracks[1]["charge"] > 0][0]
+        return track
 
     column = "recurl" if "recurl" in name else "pixel3"
     assert of(wide)[column] != NO_PIXEL
