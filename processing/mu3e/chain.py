@@ -25,6 +25,7 @@ from hltnode.processing.mu3e.tracks.select_triplets import select_triplets
 from hltnode.processing.mu3e.vertices.collections import vertex_count, vertex_types, window_count
 from hltnode.processing.mu3e.vertices.find_vertices import find_vertices
 from hltnode.processing.mu3e.vertices.lists import VERTICES, WINDOWS
+from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
 from hltnode.protocol.mu3e.hit_banks import HIT, MU3E_SUBDETECTOR, TIME_OFFSET
@@ -66,6 +67,7 @@ CHAIN = TriggerChain.offering(
     name="mu3e",
     kernels=KernelSources("mu3e/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.mu3e._chain_kernels"),
     source=Path(__file__),
+    event_rate=EventRate(1e9 / SUB_SLICE_NS, "sub-slice"),
     readout=MU3E_READOUT,
     streaming=STREAMING,
     windows=WINDOWS.name,

@@ -45,6 +45,7 @@ EXAMPLES = {
     "alice_tpc": Example("alice", "tpc_merged_tracks", "t.pt > 1.5", 5e5, "collision", {"pile_up": 0.0}),
     "ccl": Example("imaging", "components", "t.area > 20", 1e3, "event", {"kind": "blobs", "bits": 8}),
     "km3net": Example("km3net", "time_windows", "t.pmts > 5", 4e4, "sub-slice"),
+    "mu3e": Example("mu3e", "tracks", "t.momentum > 25", 2.5e6, "sub-slice"),
     "na62_rich": Example("na62", "rings", "t.radius > 180", 1e6, "L0 trigger", {"decay": "munu"}),
     "raw": Example("raw", "banks", "t.size > 400", 1e3, "event"),
 }

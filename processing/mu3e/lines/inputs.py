@@ -110,5 +110,6 @@ EVENT_WORDS = (event.candidate().slice, event.candidate().sub_slice)
 """The numbers that scalers hash. The run is not among them: MFPs do not have it."""
 USUAL_FIELDS = (
     *("event.n_hits", "event.n_tracks", "event.n_vertices", "event.n_windows", "event.slice", "event.sub_slice"),
-    *("event.flags", "vertices.*", "decisions.accepted"),
+    *("event.flags", "tracks.momentum", "tracks.charge", "tracks.chi2", "tracks.time", "vertices.*"),
+    "decisions.accepted",
 )
