@@ -43,6 +43,8 @@ UNIT_TESTED = {
     "HltnodeErrorContained": "a defect of the node, which has none that is known",
     "HltnodeLogLinesLost": "the tests of processes close the reader of the log",
     "HltnodeRevokedOutOfReach": "needs two nodes and a file that is finished between two messages",
+    "HltnodeSlicesDropped": "needs a streaming chain; tests/daemon/node/test_head_room_of_a_node.py drops slices",
+    "HltnodeWindowFaults": "needs a streaming chain; tests/daemon/output/test_window_records.py makes the faults",
     "HltnodeGpuSlowedDown": "needs a GPU that is too hot",
     "HltnodeGpuMemoryErrors": "needs a GPU with damaged memory",
 }

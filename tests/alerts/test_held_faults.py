@@ -34,6 +34,12 @@ NOT_PROVOKED: dict[str, dict[str, list[float | None]]] = {
     "HltnodeRevokedOutOfReach": {
         'hltnode_revoked_meps_out_of_reach_total{instance="a:9105"}': [0, 0, 7, 7],
     },
+    "HltnodeSlicesDropped": {
+        'hltnode_slices_dropped_total{instance="a:9105", rule="thin"}': [0, 0, 5, 10],
+    },
+    "HltnodeWindowFaults": {
+        'hltnode_window_faults_total{instance="a:9105", fault="hit_outside"}': [0, 0, 30, 60],
+    },
     "HltnodeGpuSlowedDown": {
         'hltnode_gpu_throttled{instance="a:9105", reason="thermal"}': [0, 0, 1, 1, 1, 0, 1, 1, 1],
     },

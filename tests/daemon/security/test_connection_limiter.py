@@ -170,7 +170,7 @@ async def test_the_address_of_a_flood_is_refused_also_when_its_peer_has_closed_t
 ) -> None:
     async with limited(tmp_path) as (node, _):
         # As for a peer that has closed: no answer reaches it.
-        monkeypatch.setattr(node.control, "_send", lambda _identity, _raw: False)
+        monkeypatch.setattr(node.control, "_send", lambda _identity, _raw: zmq.EHOSTUNREACH)
         with RawPeer(port(node.control.endpoint), "127.0.0.2") as peer:
             await in_thread(peer, b"DEALER")
             await asyncio.to_thread(peer.send, frame(b"x") * (2 * int(ADDRESS_AT_ONCE) + FLOOD_MESSAGES))
