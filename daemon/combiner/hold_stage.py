@@ -131,6 +131,7 @@ class HoldStage:
         self._recent: deque[bytes] = deque()
         self._recent_bytes = 0
         self._is_new_combiner = False
+        self._is_refused = False
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -186,9 +187,9 @@ class HoldStage:
                 poller.register(self._wake, zmq.POLLIN)
                 while self._turn(poller, socket):
                     pass
-            for request in self._held.abandon():
-                assert not isinstance(request, _HeldBatch)
-                self._hand_on(request)
+            for item in self._held.abandon():
+                if not isinstance(item, _HeldBatch):
+                    self._hand_on(item)
         except BaseException as error:
             self._crashed(error)
             raise
@@ -216,9 +217,9 @@ class HoldStage:
     def _turn(self, poller: zmq.Poller, socket: zmq.Socket[bytes]) -> bool:
         """One turn of the thread; False at its end."""
         now_ns = self._clock_ns()
-        period_ns = JOIN_NS if self._counters.combiner else JOIN_NS // 20
+        period_ns = JOIN_NS if self._counters.combiner and not self._is_refused else JOIN_NS // 20
         if self._joined_ns is None or now_ns - self._joined_ns >= period_ns:
-            self._joined_ns = now_ns
+            self._joined_ns, self._is_refused = now_ns, False
             self._send(socket, self._join)
         due_ns = self._held.next_ns()
         longest_ns = period_ns // 4
@@ -296,6 +297,9 @@ class HoldStage:
                 continue
             of = results.of_events(rows)
             kept = self._windows.kept(run, mep, of, to_error[rows])
+            if not self._windows.is_of_its_run(mep):
+                # The combiner would refuse its seeds, and its time is not known.
+                continue
             if mep.error_stream:
                 kept[:] = 0
             message = self._rows.seeds(run, mep, of.lists[self._windows.name], kept)
@@ -311,15 +315,16 @@ class HoldStage:
         if not isinstance(held, _HeldBatch):
             self._hand_on(held)
             return
-        assert leaving.end is not None
         computed = held.computed
+        # A batch may have no slice: no MEP at all after a revocation, or only MEPs that are margins.
+        reason = leaving.end or HeldEnd.JOINED
         for of, message in held.messages.items():
             self._remember(message)
-            end = HeldEnd.JOINED if of in leaving.windows else leaving.end
-            self._counters.slices[end] += 1
-        if leaving.end is not HeldEnd.JOINED and (left_out := self._limit.due(leaving.end)) is not None:
+            self._counters.slices[HeldEnd.JOINED if of in leaving.windows else reason] += 1
+        is_silent = bool(held.messages) and reason is not HeldEnd.JOINED
+        if is_silent and (left_out := self._limit.due(reason)) is not None:
             log.warning(
-                "slices_without_answer", reason=leaving.end, windows=self._section.silent, run=computed.batch.run,
+                "slices_without_answer", reason=reason, windows=self._section.silent, run=computed.batch.run,
                 first_slice=computed.batch.meps[0].mep, left_out=left_out,
             )  # fmt: skip
         with self._changed:
@@ -334,7 +339,7 @@ class HoldStage:
         parts = []
         for mep, rows in _rows_of(batch.meps):
             of = (batch.run, mep.mep)
-            content = self._rows.empty(mep)
+            content = self._rows.empty(mep.n_events)
             if of in held.messages and not mep.error_stream:
                 is_kept = self._section.silent is SilencePolicy.KEEP
                 found = windows[of] if of in windows else held.rows[of] if is_kept else held.rows[of][:0]
@@ -347,7 +352,7 @@ class HoldStage:
             accepted[:] = has_window | ((accepted != 0) & (to_error[rows] != 0))
             results.lines[rows][accepted == 0] = 0
             parts.append(content)
-        lists = {**results.lists, self._windows.name: joined_lists(parts)}
+        lists = {**results.lists, self._windows.name: joined_lists([*parts, self._rows.empty(0)])}
         return replace(results, lists=lists)
 
     def _send_again(self, socket: zmq.Socket[bytes], now_ns: int) -> None:
@@ -400,8 +405,9 @@ class HoldStage:
                 case NotJoined():
                     self._counters.faults[SeedFault.REFUSED] += 1
                     self._warn("combiner_refuses", message.text)
-                    # It may be another session, which does not know this node yet.
-                    self._joined_ns = None
+                    # It may be another session, which does not know this node yet: join soon, but not at once. A
+                    # combiner that refuses the node for good would be asked again and again.
+                    self._is_refused = True
 
     def _answered(self, message: SliceWindows) -> None:
         if message.description != self._rows.description:

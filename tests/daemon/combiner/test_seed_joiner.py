@@ -163,6 +163,26 @@ def test_memory_is_bounded_and_a_forgotten_slice_is_decided_again() -> None:
     assert again[0] == {(10, 20, 1)}
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_rule_of_incomplete_slices_is_that_of_slices_without_room(keeps: bool) -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, max_bytes=100, keep_incomplete=keeps, lines=2))
+    (decision,) = joiner.report(0, "a", seeds_of(0, (10, 20, 1), (30, 40, 2)))
+    assert not decision[0].complete
+    assert joiner.counts.slices[CombinedSlice.NO_ROOM] == 1
+    assert windows_of([decision])[0] == ({(10, 20, 1), (30, 40, 2)} if keeps else {(30, 40, 2)})
+
+
+def test_the_longest_margins_of_a_message_are_no_trouble() -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, keep_incomplete=False))
+    margin = (1 << 62) - 2
+    rows = np.zeros(1, row_type(b""))
+    rows["start_ns"], rows["end_ns"] = -margin - 1, margin + 2
+    for node in ("a", "b"):
+        assert joiner.report(0, node, SliceSeeds(RUN, 0, 1, margin, margin, b"", rows.tobytes())) == []
+    (decision,) = joiner.tick(10**10)
+    assert decision[0].windows == 2 * rows.tobytes()
+
+
 def test_more_windows_than_a_message_holds_become_the_whole_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     size = row_type(DESCRIPTION).itemsize
     monkeypatch.setattr(seed_joiner, "MAX_SEED_BYTES", 3 * size)
