@@ -52,6 +52,8 @@ JOIN_NS = 1_000_000_000
 """Period of the message that says who this node is."""
 RESEND_NS = 1_000_000_000
 """Seeds without an answer are sent again after this time: the connection may have been lost, or the combiner killed."""
+LOOK_NS = RESEND_NS // 10
+"""Period of the look for such seeds, which goes through all held batches."""
 QUEUE = 1000
 """Messages that wait for the combiner. More seeds are sent later."""
 RECENT_SLICES, RECENT_BYTES = 256, 4 << 20
@@ -132,6 +134,7 @@ class HoldStage:
         self._recent_bytes = 0
         self._is_new_combiner = False
         self._is_refused = False
+        self._next_look_ns = 0
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -357,6 +360,9 @@ class HoldStage:
 
     def _send_again(self, socket: zmq.Socket[bytes], now_ns: int) -> None:
         """Send the seeds without an answer again, and to a new session of the combiner also those of recent slices."""
+        if now_ns < self._next_look_ns and not self._is_new_combiner:
+            return
+        self._next_look_ns = now_ns + LOOK_NS
         if self._is_new_combiner:
             for message in self._recent:
                 self._send(socket, message)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import zmq
 
-from hltnode.daemon.combiner.hold_stage import JOIN_NS, HoldStage
+from hltnode.daemon.combiner.hold_stage import JOIN_NS, LOOK_NS, HoldStage
 from hltnode.daemon.combiner.window_rows import WindowRows
 from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault
 from hltnode.daemon.compute.pipeline import ComputedBatch
@@ -151,6 +151,29 @@ class RefusingCombiner:
 
     def poll(self, _wait_ms: int) -> list[tuple[object, int]]:
         return [(self, zmq.POLLIN)]
+
+
+def test_held_batches_are_not_all_looked_at_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, combiner = Bench(), cast(Any, RefusingCombiner())
+    looks: list[int] = []
+
+    def unanswered(now_ns: int, _after_ns: int) -> list[object]:
+        looks.append(now_ns)
+        return []
+
+    monkeypatch.setattr(bench.stage._held, "unanswered", unanswered)
+    for _ in range(3):
+        bench.stage._turn(combiner, combiner)
+    assert looks == [0]
+    bench.clock_ns = LOOK_NS - 1
+    bench.stage._turn(combiner, combiner)
+    bench.clock_ns = LOOK_NS
+    bench.stage._turn(combiner, combiner)
+    assert looks == [0, LOOK_NS]
+    bench.stage._is_new_combiner = True
+    bench.stage._turn(combiner, combiner)
+    assert looks == [0, LOOK_NS, LOOK_NS]
+    assert bench.stage.stop(1.0)
 
 
 @pytest.mark.parametrize("knows_another", [False, True])
