@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from hltnode.daemon.combiner.held_slices import HeldSlices, Leaving, SliceId
 from hltnode.daemon.combiner.window_rows import Rows, WindowRows
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault, SilencePolicy
+from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault, SilencePolicy, WindowFault
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, BOUND
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
@@ -267,7 +267,7 @@ class HoldStage:
         if not self._make_room(nbytes):
             return
         raw = np.frombuffer(self._buffers[batch.slot], np.uint8)[:size].copy()
-        held.computed = replace(computed, held=raw.data, held_bytes=nbytes)
+        held.computed = replace(held.computed, held=raw.data, held_bytes=nbytes)
         self._freed(batch)
         self._held.put(self._clock_ns(), held, nbytes, held.messages)
 
@@ -293,23 +293,27 @@ class HoldStage:
 
     def _with_seeds(self, computed: ComputedBatch) -> _HeldBatch:
         held = _HeldBatch(computed, {}, {})
+        faults: Counter[WindowFault] = Counter()
         run, results = computed.batch.run, computed.results
         to_error = results.flags & self._errors
         for mep, rows in _rows_of(computed.batch.meps):
-            if not self._windows.is_slice(mep):
-                continue
             of = results.of_events(rows)
+            windows = of.lists[self._windows.name]
             kept = self._windows.kept(run, mep, of, to_error[rows])
-            if not self._windows.is_of_its_run(mep):
-                # The combiner would refuse its seeds, and its time is not known.
-                continue
             if mep.error_stream:
                 kept[:] = 0
-            message = self._rows.seeds(run, mep, of.lists[self._windows.name], kept)
+            else:
+                is_accepted = (of.accepted != 0) & (to_error[rows] == 0)
+                faults.update(self._windows.faults(windows, is_accepted, kept))
+            if not self._windows.is_slice(mep) or not self._windows.is_of_its_run(mep):
+                # Its time is not known, and the combiner would refuse its seeds.
+                continue
+            message = self._rows.seeds(run, mep, windows, kept)
             held.messages[run, mep.mep] = encode_to_combiner(message)
             found = held.rows[run, mep.mep] = rows_of(message.description, message.seeds)
             self._counters.seeds_sent += len(found)
             self._counters.faults[SeedFault.WHOLE_SLICE] += message.whole
+        held.computed = replace(computed, window_faults=faults)
         return held
 
     def _leave(self, leaving: Leaving[_HeldBatch | Request, Rows]) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import zmq
 
 from hltnode.daemon.combiner.hold_stage import JOIN_NS, LOOK_NS, HoldStage
 from hltnode.daemon.combiner.window_rows import WindowRows
-from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault
+from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault, WindowFault
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import BatchResults
 from hltnode.daemon.configuration.output_sections import CombinerSection
@@ -22,6 +23,7 @@ from hltnode.daemon.monitoring.counters import HeldCounters
 from hltnode.daemon.output.requests import Confirmed, Request
 from hltnode.daemon.output.time_windows import TimeWindows
 from hltnode.processing.framework.flags import EventFlag, FlagTable
+from hltnode.processing.framework.output_lists import joined_lists
 from hltnode.protocol.transport.seed_messages import (
     Join,
     Joined,
@@ -29,7 +31,7 @@ from hltnode.protocol.transport.seed_messages import (
     decode_to_combiner,
     encode_from_combiner,
 )
-from tests.daemon.combiner.test_window_rows import BEFORE, BEHIND, RUN, WINDOWS, N, streaming
+from tests.daemon.combiner.test_window_rows import BEFORE, BEHIND, RUN, WINDOWS, N, content_of, streaming
 
 REQUEST = Confirmed(RUN, 5)
 FOREVER_MS = 600_000
@@ -128,6 +130,28 @@ def test_a_slice_of_another_length_does_not_wait_for_an_answer_that_cannot_come(
     bench = Bench()
     held = bench.stage._with_seeds(bench.batch(N, N + 1, N))
     assert list(held.messages) == list(held.rows) == [(RUN, 0), (RUN, 2)]
+    assert bench.stage.stop(1.0)
+
+
+def test_windows_that_are_no_seeds_are_counted_as_without_a_combiner() -> None:
+    bench = Bench()
+    computed = bench.batch(N, N + 1)
+    computed.results.accepted[:] = 1
+    of_first, of_second = [(0, 0, 10), (4, 7, 7), (5, 0, 10)], [(3, 0, 10), (4, 0, 10)]
+    windows = joined_lists([content_of(of_first), content_of(of_second), WINDOWS.empty(1)])
+    flags = np.zeros(2 * N + 1, np.uint32)
+    flags[N + 3] = EventFlag.BANK_ERROR
+    results = replace(computed.results, flags=flags, lists={WINDOWS.name: windows})
+    bench.stage._take(replace(computed, results=results), cast(Any, None))
+    leaving = bench.stage._held.evict()
+    assert leaving is not None
+    held = cast(Any, leaving.item)
+    assert {of: rows["sub_slice"].tolist() for of, rows in held.rows.items()} == {(RUN, 0): [5]}
+    bench.stage._leave(leaving)
+    left = cast(Any, bench.take())
+    assert left.held is not None
+    # One in a margin, one of a slice of another length; that of an error is kept in the error stream.
+    assert left.window_faults == {WindowFault.OUT_OF_SLICE: 2, WindowFault.EMPTY: 1}
     assert bench.stage.stop(1.0)
 
 
