@@ -211,7 +211,7 @@ class SeedJoiner:
     def _is_reported(self, run: _Run, of: _Slice) -> bool:
         """Whether all seeds are there that may confirm those of a slice.
 
-        Seeds of a slice reach into its margins, and so do those of others.
+        Seeds of a slice reach up to 1 ns behind its margins, and so do those of others. Seeds that touch are near.
         """
         if of.number < run.below:
             return False
@@ -220,8 +220,8 @@ class SeedJoiner:
         for rows in of.seeds.values():
             if len(rows):
                 distance = self.rules.distance_ns
-                first = min(first, int(rows["start_ns"].min()) - distance - run.behind_ns - 1)
-                last = max(last, int(rows["end_ns"].max()) + distance + run.before_ns + 1)
+                first = min(first, int(rows["start_ns"].min()) - distance - run.behind_ns - 2)
+                last = max(last, int(rows["end_ns"].max()) + distance + run.before_ns + 2)
         if self.rules.min_nodes <= 1:
             # Nothing that another slice has can change the windows.
             first, last = begin, begin + run.core_ns
@@ -264,7 +264,7 @@ class SeedJoiner:
 
     def _nodes_near(self, run: _Run, rows: Rows) -> NDArray[np.int64]:
         """The number of nodes with a seed within the distance of each seed, i64[rows]."""
-        distance, reach = self.rules.distance_ns, 1 + run.before_ns + run.behind_ns
+        distance, reach = self.rules.distance_ns, 2 + run.before_ns + run.behind_ns
         low, high = int(rows["start_ns"].min()) - distance, int(rows["end_ns"].max()) + distance
         first, end = (low - reach) // run.core_ns, -(-(high + reach) // run.core_ns)
         numbers = range(first, end)

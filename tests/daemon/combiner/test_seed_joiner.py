@@ -109,6 +109,28 @@ def test_seeds_of_neighbouring_slices_confirm_each_other_at_exactly_the_distance
         assert found[1] == ({(990 + gap, 1100, 1)} if is_confirmed else set())
 
 
+@pytest.mark.parametrize(
+    ("of_a", "of_b"),
+    [
+        # Seeds that were cut 1 ns behind a margin, which just reach a seed of the slice beside.
+        ({1: (1101, 1150, 1)}, {0: (990, 1101, 1)}),
+        ({0: (900, 949, 1)}, {1: (949, 1010, 1)}),
+    ],
+)
+def test_seeds_at_the_end_of_a_margin_are_confirmed_in_any_order_of_slices(
+    of_a: dict[int, Seed], of_b: dict[int, Seed]
+) -> None:
+    for order in ((0, 1, 2), (1, 0, 2), (2, 1, 0)):
+        joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2))
+        decided = []
+        for number in order:
+            for node, seeds in (("a", of_a), ("b", of_b)):
+                own = [seeds[number]] if number in seeds else []
+                decided += joiner.report(0, node, seeds_of(number, *own))
+        found = windows_of(decided)
+        assert {n: each for n, each in found.items() if each} == {n: {seed} for n, seed in (of_a | of_b).items()}
+
+
 def test_a_silent_node_costs_the_waiting_time_and_the_rule_decides() -> None:
     for keeps in (True, False):
         rules = JoinRules(nodes=2, min_nodes=2, wait_ns=1000, keep_incomplete=keeps, lines=2)
