@@ -86,7 +86,7 @@ class CombinerAccess:
 
 @dataclass(slots=True)
 class NodeState:
-    """A node that has joined. reports: number of slices that it reported."""
+    """A node that has joined. reports: number of slices that it reported. external: external windows it was sent."""
 
     identity: bytes
     session: str
@@ -94,6 +94,7 @@ class NodeState:
     seen_ns: int
     reports: int = 0
     is_lost: bool = False
+    external: int = 0
 
 
 class Combiner:
@@ -208,20 +209,24 @@ class Combiner:
             if not lost:
                 self._refuse(identity, f"{MAX_NODES} nodes have joined already")
                 return
-            del self._names[self.nodes.pop(lost[0]).identity]
+            self._forget_name(self.nodes.pop(lost[0]).identity, lost[0])
         if known is None or known.identity != identity:
             if known is not None:
-                self._names.pop(known.identity, None)
+                self._forget_name(known.identity, message.node)
             self.nodes[message.node] = NodeState(identity, message.session, message.chain, now_ns)
             self._names[identity] = message.node
             log.info("node_joined", node=message.node, session=message.session, chain=message.chain)
-            for window in self.joiner.external:
-                self._send(identity, window)
         else:
             if known.is_lost:
                 log.info("node_is_back", node=message.node)
             known.seen_ns, known.is_lost = now_ns, False
         self._send(identity, Joined(self.session))
+        self._send_external(self.nodes[message.node])
+
+    def _forget_name(self, identity: bytes, name: str) -> None:
+        # A connection may have joined under several names.
+        if self._names.get(identity) == name:
+            del self._names[identity]
 
     def _take_seeds(self, identity: bytes, message: SliceSeeds) -> None:
         name = self._names.get(identity)
@@ -251,7 +256,7 @@ class Combiner:
                  start_ns=message.start_ns, end_ns=message.end_ns)  # fmt: skip
         if window is not None:
             for node in self.nodes.values():
-                self._send(node.identity, window)
+                self._send_external(node)
         self._send(identity, reply)
 
     def _send_windows(self, decided: list[Decision]) -> None:
@@ -260,7 +265,14 @@ class Combiner:
                 if (node := self.nodes.get(name)) is not None:
                     self._send(node.identity, windows)
 
-    def _send(self, identity: bytes, message: FromCombiner) -> None:
+    def _send_external(self, node: NodeState) -> None:
+        """Send the external windows that a node lacks. What its queue does not take follows with its next `join`."""
+        windows = self.joiner.external
+        while node.external < len(windows) and self._send(node.identity, windows[node.external]):
+            node.external += 1
+
+    def _send(self, identity: bytes, message: FromCombiner) -> bool:
+        """False if the node has gone, or does not read its messages."""
         try:
             self._socket.send_multipart((identity, encode_from_combiner(message)), zmq.NOBLOCK)
         except zmq.ZMQError as error:
@@ -268,6 +280,8 @@ class Combiner:
                 raise
             # A node that is still there sends its seeds again.
             self.unsent += 1
+            return False
+        return True
 
     def _refuse(self, identity: bytes, text: str) -> None:
         self.refused += 1

@@ -19,7 +19,7 @@ SliceId = tuple[int, int]
 
 @dataclass(slots=True)
 class Held(Generic[T, W]):
-    """A held batch, or a request with no slices.
+    """A held batch, or a request. Requests, and batches of no slice, have no `slices` and wait for those before.
 
     waiting: slices without windows. windows: of the others. sent_ns: time when its seeds were sent last.
     """
@@ -35,7 +35,7 @@ class Held(Generic[T, W]):
 
 @dataclass(frozen=True, slots=True)
 class Leaving(Generic[T, W]):
-    """A batch that leaves, with the windows of its slices as far as they are known; end: None for a request."""
+    """A batch that leaves, with the windows of its slices as far as they are known; end: None without slices."""
 
     item: T
     nbytes: int
@@ -64,7 +64,7 @@ class HeldSlices(Generic[T, W]):
         return len(self._held)
 
     def put(self, now_ns: int, item: T, nbytes: int = 0, slices: Iterable[SliceId] = ()) -> None:
-        """Hold a batch with these slices, or a request with none."""
+        """Hold a batch with these slices. A request has none."""
         of = tuple(slices)
         held = Held[T, W](item, nbytes, now_ns, of, set(of), sent_ns=now_ns)
         self._held.append(held)
@@ -111,12 +111,12 @@ class HeldSlices(Generic[T, W]):
         return self._leave(HeldEnd.NO_ROOM if self._held[0].slices else None)
 
     def abandon(self) -> list[T]:
-        """Forget the batches; returns the requests."""
-        requests = [each.item for each in self._held if not each.slices]
+        """Forget the batches with slices; returns the other items."""
+        others = [each.item for each in self._held if not each.slices]
         self._held.clear()
         self._of_slice.clear()
         self.nbytes = self.n_slices = 0
-        return requests
+        return others
 
     def next_ns(self) -> int | None:
         """Time at which `due` has something, if nothing else happens."""

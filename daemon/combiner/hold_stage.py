@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from hltnode.daemon.combiner.held_slices import HeldSlices, Leaving, SliceId
 from hltnode.daemon.combiner.window_rows import Rows, WindowRows
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault, SilencePolicy
+from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault, SilencePolicy, WindowFault
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, BOUND
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
@@ -52,6 +52,8 @@ JOIN_NS = 1_000_000_000
 """Period of the message that says who this node is."""
 RESEND_NS = 1_000_000_000
 """Seeds without an answer are sent again after this time: the connection may have been lost, or the combiner killed."""
+LOOK_NS = RESEND_NS // 10
+"""Period of the look for such seeds, which goes through all held batches."""
 QUEUE = 1000
 """Messages that wait for the combiner. More seeds are sent later."""
 RECENT_SLICES, RECENT_BYTES = 256, 4 << 20
@@ -131,6 +133,8 @@ class HoldStage:
         self._recent: deque[bytes] = deque()
         self._recent_bytes = 0
         self._is_new_combiner = False
+        self._is_refused = False
+        self._next_look_ns = 0
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -186,9 +190,9 @@ class HoldStage:
                 poller.register(self._wake, zmq.POLLIN)
                 while self._turn(poller, socket):
                     pass
-            for request in self._held.abandon():
-                assert not isinstance(request, _HeldBatch)
-                self._hand_on(request)
+            for item in self._held.abandon():
+                if not isinstance(item, _HeldBatch):
+                    self._hand_on(item)
         except BaseException as error:
             self._crashed(error)
             raise
@@ -216,9 +220,9 @@ class HoldStage:
     def _turn(self, poller: zmq.Poller, socket: zmq.Socket[bytes]) -> bool:
         """One turn of the thread; False at its end."""
         now_ns = self._clock_ns()
-        period_ns = JOIN_NS if self._counters.combiner else JOIN_NS // 20
+        period_ns = JOIN_NS if self._counters.combiner and not self._is_refused else JOIN_NS // 20
         if self._joined_ns is None or now_ns - self._joined_ns >= period_ns:
-            self._joined_ns = now_ns
+            self._joined_ns, self._is_refused = now_ns, False
             self._send(socket, self._join)
         due_ns = self._held.next_ns()
         longest_ns = period_ns // 4
@@ -263,7 +267,7 @@ class HoldStage:
         if not self._make_room(nbytes):
             return
         raw = np.frombuffer(self._buffers[batch.slot], np.uint8)[:size].copy()
-        held.computed = replace(computed, held=raw.data, held_bytes=nbytes)
+        held.computed = replace(held.computed, held=raw.data, held_bytes=nbytes)
         self._freed(batch)
         self._held.put(self._clock_ns(), held, nbytes, held.messages)
 
@@ -289,20 +293,27 @@ class HoldStage:
 
     def _with_seeds(self, computed: ComputedBatch) -> _HeldBatch:
         held = _HeldBatch(computed, {}, {})
+        faults: Counter[WindowFault] = Counter()
         run, results = computed.batch.run, computed.results
         to_error = results.flags & self._errors
         for mep, rows in _rows_of(computed.batch.meps):
-            if not self._windows.is_slice(mep):
-                continue
             of = results.of_events(rows)
+            windows = of.lists[self._windows.name]
             kept = self._windows.kept(run, mep, of, to_error[rows])
             if mep.error_stream:
                 kept[:] = 0
-            message = self._rows.seeds(run, mep, of.lists[self._windows.name], kept)
+            else:
+                is_accepted = (of.accepted != 0) & (to_error[rows] == 0)
+                faults.update(self._windows.faults(windows, is_accepted, kept))
+            if not self._windows.is_slice(mep) or not self._windows.is_of_its_run(mep):
+                # Its time is not known, and the combiner would refuse its seeds.
+                continue
+            message = self._rows.seeds(run, mep, windows, kept)
             held.messages[run, mep.mep] = encode_to_combiner(message)
             found = held.rows[run, mep.mep] = rows_of(message.description, message.seeds)
             self._counters.seeds_sent += len(found)
             self._counters.faults[SeedFault.WHOLE_SLICE] += message.whole
+        held.computed = replace(computed, window_faults=faults)
         return held
 
     def _leave(self, leaving: Leaving[_HeldBatch | Request, Rows]) -> None:
@@ -311,15 +322,16 @@ class HoldStage:
         if not isinstance(held, _HeldBatch):
             self._hand_on(held)
             return
-        assert leaving.end is not None
         computed = held.computed
+        # A batch may have no slice: no MEP at all after a revocation, or only MEPs that are margins.
+        reason = leaving.end or HeldEnd.JOINED
         for of, message in held.messages.items():
             self._remember(message)
-            end = HeldEnd.JOINED if of in leaving.windows else leaving.end
-            self._counters.slices[end] += 1
-        if leaving.end is not HeldEnd.JOINED and (left_out := self._limit.due(leaving.end)) is not None:
+            self._counters.slices[HeldEnd.JOINED if of in leaving.windows else reason] += 1
+        is_silent = bool(held.messages) and reason is not HeldEnd.JOINED
+        if is_silent and (left_out := self._limit.due(reason)) is not None:
             log.warning(
-                "slices_without_answer", reason=leaving.end, windows=self._section.silent, run=computed.batch.run,
+                "slices_without_answer", reason=reason, windows=self._section.silent, run=computed.batch.run,
                 first_slice=computed.batch.meps[0].mep, left_out=left_out,
             )  # fmt: skip
         with self._changed:
@@ -334,7 +346,7 @@ class HoldStage:
         parts = []
         for mep, rows in _rows_of(batch.meps):
             of = (batch.run, mep.mep)
-            content = self._rows.empty(mep)
+            content = self._rows.empty(mep.n_events)
             if of in held.messages and not mep.error_stream:
                 is_kept = self._section.silent is SilencePolicy.KEEP
                 found = windows[of] if of in windows else held.rows[of] if is_kept else held.rows[of][:0]
@@ -347,11 +359,14 @@ class HoldStage:
             accepted[:] = has_window | ((accepted != 0) & (to_error[rows] != 0))
             results.lines[rows][accepted == 0] = 0
             parts.append(content)
-        lists = {**results.lists, self._windows.name: joined_lists(parts)}
+        lists = {**results.lists, self._windows.name: joined_lists([*parts, self._rows.empty(0)])}
         return replace(results, lists=lists)
 
     def _send_again(self, socket: zmq.Socket[bytes], now_ns: int) -> None:
         """Send the seeds without an answer again, and to a new session of the combiner also those of recent slices."""
+        if now_ns < self._next_look_ns and not self._is_new_combiner:
+            return
+        self._next_look_ns = now_ns + LOOK_NS
         if self._is_new_combiner:
             for message in self._recent:
                 self._send(socket, message)
@@ -400,8 +415,9 @@ class HoldStage:
                 case NotJoined():
                     self._counters.faults[SeedFault.REFUSED] += 1
                     self._warn("combiner_refuses", message.text)
-                    # It may be another session, which does not know this node yet.
-                    self._joined_ns = None
+                    # It may be another session, which does not know this node yet: join soon, but not at once. A
+                    # combiner that refuses the node for good would be asked again and again.
+                    self._is_refused = True
 
     def _answered(self, message: SliceWindows) -> None:
         if message.description != self._rows.description:

@@ -51,7 +51,7 @@ class JoinRules:
 
     nodes: number of nodes that report each time. min_nodes, distance_ns, lines: which seeds are confirmed. wait_ns:
     time from the first report of a slice to its decision without the others. keep_incomplete: every seed of a slice is
-    confirmed that was decided without the others. max_bytes: memory of seeds and windows.
+    confirmed that was decided without the others, also for lack of memory. max_bytes: memory of seeds and windows.
     """
 
     nodes: int = 1
@@ -124,7 +124,7 @@ class SeedJoiner:
     @property
     def open_slices(self) -> int:
         """Number of slices that wait for reports."""
-        return sum(len(run.open) for run in self._runs.values())
+        return sum(len(run.open) for run in list(self._runs.values()))
 
     def report(self, now_ns: int, node: str, message: SliceSeeds) -> list[Decision]:
         """The seeds of a node for a slice; returns the slices that are decided with them.
@@ -211,7 +211,7 @@ class SeedJoiner:
     def _is_reported(self, run: _Run, of: _Slice) -> bool:
         """Whether all seeds are there that may confirm those of a slice.
 
-        Seeds of a slice reach into its margins, and so do those of others.
+        Seeds of a slice reach up to 1 ns behind its margins, and so do those of others. Seeds that touch are near.
         """
         if of.number < run.below:
             return False
@@ -220,8 +220,8 @@ class SeedJoiner:
         for rows in of.seeds.values():
             if len(rows):
                 distance = self.rules.distance_ns
-                first = min(first, int(rows["start_ns"].min()) - distance - run.behind_ns - 1)
-                last = max(last, int(rows["end_ns"].max()) + distance + run.before_ns + 1)
+                first = min(first, int(rows["start_ns"].min()) - distance - run.behind_ns - 2)
+                last = max(last, int(rows["end_ns"].max()) + distance + run.before_ns + 2)
         if self.rules.min_nodes <= 1:
             # Nothing that another slice has can change the windows.
             first, last = begin, begin + run.core_ns
@@ -254,7 +254,7 @@ class SeedJoiner:
         rules = self.rules
         nodes = sorted(of.seeds)
         rows = np.concatenate([of.seeds[node] for node in nodes]) if nodes else np.zeros(0, row_type(run.description))
-        if not len(rows) or rules.min_nodes <= 1 or (how is CombinedSlice.INCOMPLETE and rules.keep_incomplete):
+        if not len(rows) or rules.min_nodes <= 1 or (how is not CombinedSlice.COMPLETE and rules.keep_incomplete):
             kept = rows
         else:
             is_confirmed = (rows["lines"] & np.uint32(rules.lines)) != 0
@@ -264,12 +264,13 @@ class SeedJoiner:
 
     def _nodes_near(self, run: _Run, rows: Rows) -> NDArray[np.int64]:
         """The number of nodes with a seed within the distance of each seed, i64[rows]."""
-        distance, reach = self.rules.distance_ns, 1 + run.before_ns + run.behind_ns
+        distance, reach = self.rules.distance_ns, 2 + run.before_ns + run.behind_ns
         low, high = int(rows["start_ns"].min()) - distance, int(rows["end_ns"].max()) + distance
-        numbers = range((low - reach) // run.core_ns, -(-(high + reach) // run.core_ns))
+        first, end = (low - reach) // run.core_ns, -(-(high + reach) // run.core_ns)
+        numbers = range(first, end)
         near = (
             [each for number, each in run.slices.items() if number in numbers]
-            if len(numbers) > len(run.slices)
+            if end - first > len(run.slices)
             else [run.slices[number] for number in numbers if number in run.slices]
         )
         around: dict[str, list[Rows]] = {}

@@ -71,9 +71,9 @@ class WindowRows:
             run, mep.mep, core * length, before_ns, behind_ns, self.description, rows.tobytes(), whole=is_whole
         )
 
-    def empty(self, mep: MepRecord) -> ListContent:
-        """The list of a slice without windows."""
-        return self._windows.empty(mep.n_events)
+    def empty(self, n_events: int) -> ListContent:
+        """The list of sub-slices without windows."""
+        return self._windows.empty(n_events)
 
     def content(
         self, mep: MepRecord, rows: Sequence[Rows], external: Sequence[ExternalWindow] = ()

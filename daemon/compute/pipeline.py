@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hltnode.daemon.common.threads import end_thread
-from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.daemon.common.vocabulary import SlotState, WindowFault
 from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
 from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.compute.interruptions import ComputingLog, Interruptions, Part
@@ -51,6 +51,8 @@ class ComputedBatch:
     held_bytes: int = 0
     windows_decided: bool = False
     """The windows of its slices are decided: the results have all that are kept, and no others."""
+    window_faults: Mapping[WindowFault, int] = field(default_factory=dict)
+    """Faults of windows that the results have no more."""
 
 
 @dataclass(slots=True)

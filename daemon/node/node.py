@@ -32,7 +32,7 @@ from hltnode.daemon.node.event_pictures import Draw, EventPictures
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.pages import NodePages
 from hltnode.daemon.node.periodic_tasks import PeriodicTasks
-from hltnode.daemon.node.sizing import gathered_streams
+from hltnode.daemon.node.sizing import gathered_streams, held_seconds
 from hltnode.daemon.node.sockets import NodeSockets
 from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.run_control.controller import RunController
@@ -216,6 +216,7 @@ class Node:
             reload=lambda: self._hot_reload.reload(),
             summary=lambda: json.dumps(self.status.summary()),
             failed=self._fail,
+            held_seconds=held_seconds(self.config),
         )
         self.status = NodeStatus(
             lambda: core.info,

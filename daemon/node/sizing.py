@@ -106,3 +106,9 @@ def builder_limits(config: NodeConfig) -> BuilderLimits:
         head_room=config.streaming.head_room,
         thin_to_one_of=config.streaming.thin_to_one_of,
     )
+
+
+def held_seconds(config: NodeConfig) -> float:
+    """Longest time that computed slices wait for a combiner; 0 without one."""
+    combiner = config.combiner
+    return 0.0 if combiner.endpoint is None else max(combiner.hold_ms, combiner.timeout_ms) / 1000

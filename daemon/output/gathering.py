@@ -268,8 +268,10 @@ class EventGatherer:
         batch, results = decided.computed.batch, decided.computed.results
         content = results.lists[self._windows.name]
         counts = content.counts
-        n_empty = int((self._windows.are_empty(content) & (np.repeat(kept, counts) != 0)).sum())
-        not_kept = (results.accepted != 0) & (decided.to_error == 0) & (kept == 0)
+        faults = self._windows.faults(content, (results.accepted != 0) & (decided.to_error == 0), kept)
+        n_empty = faults[WindowFault.EMPTY]
+        for fault, n in decided.computed.window_faults.items():
+            faults[fault] += n
         left_out = [isinstance(each, SliceDecision) and self._windows.is_left_out(each) for each in decided.decisions]
         return WindowTally(
             {
@@ -279,8 +281,7 @@ class EventGatherer:
                 WindowCount.WINDOWS: int(counts[kept != 0].sum()) - n_empty,
             },
             {
-                WindowFault.OUT_OF_SLICE: int(counts[not_kept].sum()),
-                WindowFault.EMPTY: n_empty,
+                **faults,
                 WindowFault.MESSAGE_TOO_LARGE: sum(left_out),
             },
             self._windows.times(batch.meps),

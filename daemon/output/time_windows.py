@@ -128,6 +128,19 @@ class TimeWindows:
         found[mep.n_events - self._streaming.margin_behind :] = 0
         return found
 
+    def faults(
+        self, content: ListContent, accepted: NDArray[np.bool_], kept: NDArray[np.uint8]
+    ) -> dict[WindowFault, int]:
+        """Faults of the windows of sub-slices that the lines accept (bool[n]) or whose windows are kept (u8[n])."""
+        return {
+            WindowFault.OUT_OF_SLICE: int(content.counts[accepted & (kept == 0)].sum()),
+            WindowFault.EMPTY: int((self.are_empty(content) & (np.repeat(kept, content.counts) != 0)).sum()),
+        }
+
+    def is_of_its_run(self, mep: MepRecord) -> bool:
+        """Whether the slice that `kept` got last has as many sub-slices as the first one of its run."""
+        return self._first is not None and mep.n_events == self._first[1]
+
     def times(self, meps: Sequence[MepRecord]) -> dict[StreamTime, int]:
         """Time of slices in ns, margins not counted: of all, of late ones, and of those that a rule dropped."""
         found = dict.fromkeys(StreamTime, 0)

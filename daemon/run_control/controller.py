@@ -54,6 +54,7 @@ class RunController:
         reload: applies the configuration file and returns a text with the changes; raises CommandFailedError.
         summary: the answer to the status command, as JSON.
         failed: called with the reason when the node cannot continue.
+        held_seconds: longest time that computed MEPs wait for a combiner; a drain waits as much longer.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class RunController:
         reload: Callable[[], str],
         summary: Callable[[], str],
         failed: Callable[[str], None],
+        held_seconds: float = 0.0,
     ) -> None:
         self._control = control
         self._machine = RunStateMachine()
@@ -73,6 +75,7 @@ class RunController:
         self._reload = reload
         self._summary = summary
         self._failed = failed
+        self._held_seconds = held_seconds
         self._job: asyncio.Task[None] | None = None
         self._ticked = asyncio.Event()
         self._abandoned = False
@@ -202,7 +205,7 @@ class RunController:
         if not self._goes_on():
             return
         control.close_open()
-        end = start + 2 * DRAIN_SECONDS
+        end = start + 2 * DRAIN_SECONDS + self._held_seconds
         while self._goes_on() and not control.builder.is_idle:
             if (left := end - time.monotonic()) <= 0:
                 self._failed("the pipeline did not finish while draining")

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import zmq
@@ -18,6 +19,7 @@ from hltnode.daemon.combiner import combiner as combiner_module
 from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
 from hltnode.daemon.combiner.combiner_metrics import CombinerCollector
 from hltnode.daemon.combiner.seed_joiner import JoinRules
+from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.protocol.transport.seed_messages import (
     ExternalWindow,
@@ -146,6 +148,53 @@ def test_more_nodes_than_the_limit_are_refused_unless_one_is_lost(monkeypatch: p
         assert combiner.nodes["one"].is_lost
         assert two.ask(Join("two", "s2", "stream")) == Joined(combiner.session)
         assert list(combiner.nodes) == ["two"]
+
+
+def test_a_lost_node_gives_its_place_whatever_names_its_connection_has_joined_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(combiner_module, "MAX_NODES", 2)
+    with opened() as combiner, client(combiner) as one, client(combiner) as two:
+        for name in ("one", "two"):
+            assert one.ask(Join(name, "s", "stream")) == Joined(combiner.session)
+            combiner.nodes[name].seen_ns -= 2 * combiner_module.LOST_NS
+        combiner.turn()
+        for name in ("three", "four"):
+            assert two.ask(Join(name, "s", "stream")) == Joined(combiner.session)
+        assert list(combiner.nodes) == ["three", "four"]
+        assert isinstance(two.ask(SEEDS), SliceWindows)
+        assert isinstance(one.ask(SEEDS), NotJoined)
+
+
+class FullQueue:
+    """A socket whose queue takes some messages."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.sent: list[FromCombiner] = []
+
+    def send_multipart(self, parts: tuple[bytes, bytes], _flags: int) -> None:
+        if len(self.sent) == self.room:
+            raise zmq.Again
+        self.sent.append(decode_from_combiner(parts[1]))
+
+
+def test_external_windows_that_the_queue_of_a_node_does_not_take_follow_later() -> None:
+    combiner = Combiner(JoinRules(), CombinerAccess())
+    queue = FullQueue(3)
+    combiner._socket = cast(Any, queue)
+    windows = [ExternalWindow(7, start, start + 5) for start in range(4)]
+    combiner.joiner.external += windows
+    found: list[FromCombiner] = []
+    for _ in range(3):
+        combiner._join(b"identity", NODE)
+        found += queue.sent
+        queue.sent.clear()
+    joined = Joined(combiner.session)
+    assert found == [joined, *windows[:2], joined, *windows[2:], joined]
+    assert combiner.unsent == 1
+    combiner._keep(b"operator", Peer("127.0.0.1", ""), Keep(5, 7, 10, 20))
+    assert queue.sent[0] == ExternalWindow(7, 10, 20)
 
 
 def test_keys_decide_who_joins_and_who_asks(tmp_path: Path) -> None:

@@ -109,6 +109,28 @@ def test_seeds_of_neighbouring_slices_confirm_each_other_at_exactly_the_distance
         assert found[1] == ({(990 + gap, 1100, 1)} if is_confirmed else set())
 
 
+@pytest.mark.parametrize(
+    ("of_a", "of_b"),
+    [
+        # Seeds that were cut 1 ns behind a margin, which just reach a seed of the slice beside.
+        ({1: (1101, 1150, 1)}, {0: (990, 1101, 1)}),
+        ({0: (900, 949, 1)}, {1: (949, 1010, 1)}),
+    ],
+)
+def test_seeds_at_the_end_of_a_margin_are_confirmed_in_any_order_of_slices(
+    of_a: dict[int, Seed], of_b: dict[int, Seed]
+) -> None:
+    for order in ((0, 1, 2), (1, 0, 2), (2, 1, 0)):
+        joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2))
+        decided = []
+        for number in order:
+            for node, seeds in (("a", of_a), ("b", of_b)):
+                own = [seeds[number]] if number in seeds else []
+                decided += joiner.report(0, node, seeds_of(number, *own))
+        found = windows_of(decided)
+        assert {n: each for n, each in found.items() if each} == {n: {seed} for n, seed in (of_a | of_b).items()}
+
+
 def test_a_silent_node_costs_the_waiting_time_and_the_rule_decides() -> None:
     for keeps in (True, False):
         rules = JoinRules(nodes=2, min_nodes=2, wait_ns=1000, keep_incomplete=keeps, lines=2)
@@ -161,6 +183,26 @@ def test_memory_is_bounded_and_a_forgotten_slice_is_decided_again() -> None:
     assert joiner.report(300, "b", seeds_of(0, (10, 20, 1))) == []
     again = windows_of(joiner.tick(300 + rules.wait_ns))
     assert again[0] == {(10, 20, 1)}
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_rule_of_incomplete_slices_is_that_of_slices_without_room(keeps: bool) -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, max_bytes=100, keep_incomplete=keeps, lines=2))
+    (decision,) = joiner.report(0, "a", seeds_of(0, (10, 20, 1), (30, 40, 2)))
+    assert not decision[0].complete
+    assert joiner.counts.slices[CombinedSlice.NO_ROOM] == 1
+    assert windows_of([decision])[0] == ({(10, 20, 1), (30, 40, 2)} if keeps else {(30, 40, 2)})
+
+
+def test_the_longest_margins_of_a_message_are_no_trouble() -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, keep_incomplete=False))
+    margin = (1 << 62) - 2
+    rows = np.zeros(1, row_type(b""))
+    rows["start_ns"], rows["end_ns"] = -margin - 1, margin + 2
+    for node in ("a", "b"):
+        assert joiner.report(0, node, SliceSeeds(RUN, 0, 1, margin, margin, b"", rows.tobytes())) == []
+    (decision,) = joiner.tick(10**10)
+    assert decision[0].windows == 2 * rows.tobytes()
 
 
 def test_more_windows_than_a_message_holds_become_the_whole_slice(monkeypatch: pytest.MonkeyPatch) -> None:

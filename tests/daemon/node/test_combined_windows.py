@@ -163,6 +163,7 @@ async def test_a_combiner_of_one_node_changes_nothing(stream: ModuleType, tmp_pa
         assert combiner.joiner.counts.slices[CombinedSlice.COMPLETE] == N_SLICES
         assert list(combiner.nodes) == ["testnode"]
         assert held.combiner == combiner.session
+        assert run.node.controller._held_seconds == FOREVER_MS / 1000
     assert published(run) == hits.windows()
     check_windows(records(tmp_path), hits)
     assert held.slices == {HeldEnd.JOINED: N_SLICES, HeldEnd.TIMEOUT: 0, HeldEnd.NO_ROOM: 0}

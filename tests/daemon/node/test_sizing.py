@@ -6,9 +6,10 @@ from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
 from hltnode.daemon.configuration.input_sections import BuilderSection
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.node_sections import PipelineSection
+from hltnode.daemon.configuration.output_sections import CombinerSection
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
-from hltnode.daemon.node.sizing import batch_limits, builder_limits, max_events_per_mep, slot_limits
+from hltnode.daemon.node.sizing import batch_limits, builder_limits, held_seconds, max_events_per_mep, slot_limits
 from hltnode.processing.framework.limits import BatchLimits
 
 MS, US = 1_000_000, 1_000
@@ -64,3 +65,14 @@ def test_a_slot_has_room_for_the_mfps_of_the_expected_sources_only() -> None:
     for sources, rows in ((None, 65_536), ((7,), 256), ((7, 8, 9), 768), (tuple(range(4096)), 65_536)):
         limits = batch_limits(NodeConfig(builder=BuilderSection(expected_sources=sources), pipeline=pipeline))
         assert (limits.rows, limits.meps) == (rows, 256)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "hold_ms", "timeout_ms", "seconds"),
+    [(None, 9000, 8000, 0.0), ("tcp://127.0.0.1:9", 9000, 8000, 9.0), ("tcp://127.0.0.1:9", 500, 2500, 2.5)],
+)
+def test_slices_are_held_for_the_longer_of_two_times(
+    endpoint: str | None, hold_ms: int, timeout_ms: int, seconds: float
+) -> None:
+    combiner = CombinerSection(endpoint=endpoint, hold_ms=hold_ms, timeout_ms=timeout_ms)
+    assert held_seconds(NodeConfig(combiner=combiner)) == seconds

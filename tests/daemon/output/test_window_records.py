@@ -376,6 +376,17 @@ def test_windows_that_end_before_they_begin_are_left_out_and_counted() -> None:
     assert (counts[WindowCount.WINDOWS], counts[WindowCount.RECORDS], faults[WindowFault.EMPTY]) == (1, 1, 3)
 
 
+def test_faults_of_windows_that_no_combiner_saw_are_counted_with_those_of_the_results() -> None:
+    buffer, rows = slice_of({5: EMPTY}, {})
+    computed = batch_of(*computed_slice(SLICE, rows, [(3, 20, 10, 1), (4, 0, 50, 4)]))
+    lost = {WindowFault.OUT_OF_SLICE: 3, WindowFault.EMPTY: 5}
+    gathered = gatherer_of(buffer).gather(replace(computed, windows_decided=True, window_faults=lost))
+    assert gathered.windows is not None
+    counts, faults = gathered.windows.counts, gathered.windows.faults
+    assert (faults[WindowFault.OUT_OF_SLICE], faults[WindowFault.EMPTY]) == (3, 6)
+    assert counts[WindowCount.WINDOWS] == counts[WindowCount.RECORDS] == 1
+
+
 def test_a_slice_with_another_number_of_sub_slices_than_the_first_of_its_run_has_no_windows() -> None:
     kept = []
     buffer, rows = slice_of({5: EMPTY}, {})

@@ -17,7 +17,7 @@ TURNS = 20
 class DrainingNode:
     """A controller that drains, and the state that it waits for."""
 
-    def __init__(self) -> None:
+    def __init__(self, held_seconds: float = 0.0) -> None:
         self.builder = SimpleNamespace(open={1: "a MEP"}, is_idle=False)
         self.calls: list[str] = []
         self.failures: list[str] = []
@@ -36,6 +36,7 @@ class DrainingNode:
             reload=lambda: "",
             summary=lambda: "",
             failed=self._fail,
+            held_seconds=held_seconds,
         )
 
     async def _warm_up(self) -> None:
@@ -120,3 +121,17 @@ async def test_a_pipeline_that_does_not_finish_fails_the_node_when_its_time_is_o
         await node.controller.shut_down()
     assert node.failures == ["the pipeline did not finish while draining"]
     assert node.state() is RunState.ERROR
+
+
+async def test_a_drain_waits_longer_for_meps_that_wait_for_a_combiner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    node = DrainingNode(held_seconds=1000.0)
+    node.builder.open = {}
+    await node.start()
+    await node.tick()
+    assert node.calls == ["pause", "close_open"]
+    assert node.state() is RunState.DRAINING
+    node.builder.is_idle = True
+    await node.tick()
+    assert node.state() is RunState.READY
+    assert not node.failures

@@ -1,0 +1,226 @@
+"""Batches of no slice in the holding thread, and a combiner that refuses the node."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import zmq
+
+from hltnode.daemon.combiner.hold_stage import JOIN_NS, LOOK_NS, HoldStage
+from hltnode.daemon.combiner.window_rows import WindowRows
+from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault, WindowFault
+from hltnode.daemon.compute.pipeline import ComputedBatch
+from hltnode.daemon.compute.results import BatchResults
+from hltnode.daemon.configuration.output_sections import CombinerSection
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
+from hltnode.daemon.monitoring.counters import HeldCounters
+from hltnode.daemon.output.requests import Confirmed, Request
+from hltnode.daemon.output.time_windows import TimeWindows
+from hltnode.processing.framework.flags import EventFlag, FlagTable
+from hltnode.processing.framework.output_lists import joined_lists
+from hltnode.protocol.transport.seed_messages import (
+    Join,
+    Joined,
+    NotJoined,
+    decode_to_combiner,
+    encode_from_combiner,
+)
+from tests.daemon.combiner.test_window_rows import BEFORE, BEHIND, RUN, WINDOWS, N, content_of, streaming
+
+REQUEST = Confirmed(RUN, 5)
+FOREVER_MS = 600_000
+
+
+@dataclass
+class Bench:
+    """A holding thread without a combiner, and what it hands on."""
+
+    timeout_ms: int = FOREVER_MS
+    clock_ns: int = 0
+    handed_on: queue.SimpleQueue[ComputedBatch | Request] = field(default_factory=queue.SimpleQueue)
+    freed: list[Batch] = field(default_factory=list)
+    crashes: list[BaseException] = field(default_factory=list)
+    counters: HeldCounters = field(default_factory=HeldCounters)
+
+    def __post_init__(self) -> None:
+        rows = WindowRows(streaming(), WINDOWS)
+        self.stage = HoldStage(
+            CombinerSection(endpoint="tcp://127.0.0.1:9", timeout_ms=self.timeout_ms),
+            None,
+            rows,
+            TimeWindows(streaming(), WINDOWS),
+            FlagTable(),
+            [memoryview(bytearray(64))],
+            self.counters,
+            self.freed.append,
+            self.handed_on.put,
+            self.crashes.append,
+            node="node",
+            session="session",
+            chain="stream",
+            max_slices=8,
+            clock_ns=lambda: self.clock_ns,
+        )
+
+    def batch(self, *lengths: int) -> ComputedBatch:
+        """A batch with MEPs of these numbers of events."""
+        meps = [
+            MepRecord(mep=number, slot=0, first_event=0, n_events=n, opened_ns=0, n_sources=1)
+            for number, n in enumerate(lengths)
+        ]
+        batch = Batch(0, RUN, tuple(meps))
+        results = BatchResults(meps, 1, (), EventFlag.NOT_PROCESSED, {WINDOWS.name: WINDOWS}).gathered()
+        return ComputedBatch(batch, results, (), None, ())
+
+    def submit(self, *lengths: int) -> Batch:
+        """Submit such a batch."""
+        computed = self.batch(*lengths)
+        self.stage.submit(computed)
+        return computed.batch
+
+    def take(self) -> ComputedBatch | Request:
+        return self.handed_on.get(timeout=60.0)
+
+
+@contextmanager
+def started(bench: Bench) -> Iterator[Bench]:
+    bench.stage.start()
+    try:
+        yield bench
+    finally:
+        assert bench.stage.stop(60.0)
+    assert not bench.crashes
+
+
+@pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
+@pytest.mark.parametrize("lengths", [(), (BEFORE + BEHIND,), (1, 2)], ids=["no MEP", "margins", "less than margins"])
+def test_a_batch_of_no_slice_leaves_at_once(lengths: tuple[int, ...]) -> None:
+    with started(Bench()) as bench:
+        batch = bench.submit(*lengths)
+        bench.stage.submit(REQUEST)
+        left = bench.take()
+        assert isinstance(left, ComputedBatch)
+        assert left.batch is batch
+        assert left.windows_decided
+        assert left.results.lists[WINDOWS.name].counts.tolist() == [0] * sum(lengths)
+        assert bench.take() is REQUEST
+        assert bench.freed == [batch]
+    assert bench.counters.slices == dict.fromkeys(HeldEnd, 0)
+
+
+@pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
+def test_a_node_that_stops_forgets_batches_of_no_slice_behind_a_held_one() -> None:
+    with started(Bench()) as bench:
+        bench.submit(N)
+        bench.submit(BEFORE + BEHIND)
+        bench.stage.submit(REQUEST)
+    assert bench.take() is REQUEST
+    assert bench.handed_on.empty()
+
+
+def test_a_slice_of_another_length_does_not_wait_for_an_answer_that_cannot_come() -> None:
+    bench = Bench()
+    held = bench.stage._with_seeds(bench.batch(N, N + 1, N))
+    assert list(held.messages) == list(held.rows) == [(RUN, 0), (RUN, 2)]
+    assert bench.stage.stop(1.0)
+
+
+def test_windows_that_are_no_seeds_are_counted_as_without_a_combiner() -> None:
+    bench = Bench()
+    computed = bench.batch(N, N + 1)
+    computed.results.accepted[:] = 1
+    of_first, of_second = [(0, 0, 10), (4, 7, 7), (5, 0, 10)], [(3, 0, 10), (4, 0, 10)]
+    windows = joined_lists([content_of(of_first), content_of(of_second), WINDOWS.empty(1)])
+    flags = np.zeros(2 * N + 1, np.uint32)
+    flags[N + 3] = EventFlag.BANK_ERROR
+    results = replace(computed.results, flags=flags, lists={WINDOWS.name: windows})
+    bench.stage._take(replace(computed, results=results), cast(Any, None))
+    leaving = bench.stage._held.evict()
+    assert leaving is not None
+    held = cast(Any, leaving.item)
+    assert {of: rows["sub_slice"].tolist() for of, rows in held.rows.items()} == {(RUN, 0): [5]}
+    bench.stage._leave(leaving)
+    left = cast(Any, bench.take())
+    assert left.held is not None
+    # One in a margin, one of a slice of another length; that of an error is kept in the error stream.
+    assert left.window_faults == {WindowFault.OUT_OF_SLICE: 2, WindowFault.EMPTY: 1}
+    assert bench.stage.stop(1.0)
+
+
+class RefusingCombiner:
+    """A socket and a poller: the answer to each message is there at once."""
+
+    def __init__(self) -> None:
+        self.joins = 0
+        self.answers: list[bytes] = []
+        self.answer: NotJoined | Joined = NotJoined("256 nodes have joined already")
+
+    def send(self, message: bytes, _flags: int) -> None:
+        assert isinstance(decode_to_combiner(message), Join)
+        self.joins += 1
+        self.answers.append(encode_from_combiner(self.answer))
+
+    def recv(self, _flags: int) -> bytes:
+        if not self.answers:
+            raise zmq.Again
+        return self.answers.pop()
+
+    def poll(self, _wait_ms: int) -> list[tuple[object, int]]:
+        return [(self, zmq.POLLIN)]
+
+
+def test_held_batches_are_not_all_looked_at_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, combiner = Bench(), cast(Any, RefusingCombiner())
+    looks: list[int] = []
+
+    def unanswered(now_ns: int, _after_ns: int) -> list[object]:
+        looks.append(now_ns)
+        return []
+
+    monkeypatch.setattr(bench.stage._held, "unanswered", unanswered)
+    for _ in range(3):
+        bench.stage._turn(combiner, combiner)
+    assert looks == [0]
+    bench.clock_ns = LOOK_NS - 1
+    bench.stage._turn(combiner, combiner)
+    bench.clock_ns = LOOK_NS
+    bench.stage._turn(combiner, combiner)
+    assert looks == [0, LOOK_NS]
+    bench.stage._is_new_combiner = True
+    bench.stage._turn(combiner, combiner)
+    assert looks == [0, LOOK_NS, LOOK_NS]
+    assert bench.stage.stop(1.0)
+
+
+@pytest.mark.parametrize("knows_another", [False, True])
+def test_a_refused_node_asks_again_but_not_at_once(knows_another: bool) -> None:
+    bench, combiner = Bench(), RefusingCombiner()
+    bench.counters.combiner = "another" if knows_another else ""
+
+    def turns(n: int) -> int:
+        before = combiner.joins
+        for _ in range(n):
+            bench.stage._turn(cast(Any, combiner), cast(Any, combiner))
+        return combiner.joins - before
+
+    assert turns(20) == 1
+    bench.clock_ns += JOIN_NS // 20
+    assert turns(20) == 1
+    assert bench.counters.faults[SeedFault.REFUSED] == 2
+    combiner.answer = Joined("new")
+    bench.clock_ns += JOIN_NS // 20
+    assert turns(20) == 1
+    assert bench.counters.combiner == "new"
+    bench.clock_ns += JOIN_NS - 1
+    assert turns(20) == 0
+    bench.clock_ns += 1
+    assert turns(20) == 1
+    assert bench.stage.stop(1.0)
