@@ -22,8 +22,8 @@ HIT_ERROR = PIXEL_MM / sqrt(12.0)
 """mm."""
 ERRORS = {"scattering": SCATTERING, "hit_error": HIT_ERROR, "mev_per_mm": MEV_PER_MM}
 LIMITS = {"max_chi2": 12.0, "min_momentum": 10.0, "max_momentum": 70.0}
-"""MeV/c. A particle of less than 11 MeV/c of transverse momentum does not reach layer 2; a positron of a muon at rest
-has 53 MeV/c at most."""
+"""MeV/c. With less than 10 MeV/c of transverse momentum, a particle from the edge of the target does not reach layer 3;
+a positron of a muon at rest has 53 MeV/c at most."""
 
 fit_triplets = Algorithm.beside(
     __file__,

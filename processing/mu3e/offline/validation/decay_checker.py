@@ -181,7 +181,7 @@ class DecayChecker:
         accepted = signal & live
         accepted[signal] &= n_full == 3
         decay_of = dict(zip(particles["id"].tolist(), particles["decay"].tolist(), strict=True))
-        place_of = {int(number): decays["vertex"][i] for i, number in enumerate(numbers.tolist())}
+        place_of = {int(numbers[i]): decays["vertex"][i] for i in np.flatnonzero(signal).tolist()}
         found: set[int] = set()
         for place, rows in zip(content.vertices, content.vertex_tracks.tolist(), strict=True):
             ids = {int(of_tracks[row]) for row in rows}

@@ -141,8 +141,9 @@ def test_a_vertex_with_a_foreign_track_finds_no_decay() -> None:
 def test_only_signal_with_three_tracks_in_all_layers_is_accepted() -> None:
     for each in (signal_slice(layers=7), signal_slice(kind=DecayKind.CONVERSION)):
         assert checked(each)["accepted"] == 0
-    # It has a place all the same.
+    # It has a place all the same, but vertices of other decays are none of signal.
     assert checked(signal_slice(layers=7))["vertices"] == 1
+    assert checked(signal_slice(kind=DecayKind.CONVERSION))["vertices"] == 0
 
 
 @pytest.mark.parametrize(
