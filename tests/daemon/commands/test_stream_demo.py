@@ -31,15 +31,15 @@ def test_hits_of_windows_are_counted_against_the_stream() -> None:
 @pytest.mark.process
 @pytest.mark.loopback
 @pytest.mark.parametrize(
-    ("chain", "seed", "candidates", "at_borders"),
+    ("chain", "seed", "candidates", "at_borders", "span"),
     [
-        ("km3net", 1, 51, 4),
+        ("km3net", 1, 51, 4, "1.5 ms"),
         # Seed 35: the hits of a decay lie from 3,199 to 3,207 ns; 3,200 ns is a border of slices.
-        ("mu3e", 35, 5, 1),
+        ("mu3e", 35, 5, 1, "24.0 us"),
     ],
 )
 def test_no_window_and_no_hit_is_lost_or_doubled_when_a_source_is_killed(
-    chain: str, seed: int, candidates: int, at_borders: int, tmp_path: Path
+    chain: str, seed: int, candidates: int, at_borders: int, span: str, tmp_path: Path
 ) -> None:
     result, folder = tmp_path / "d.json", tmp_path / "out"
     options = ["-n", "60", "--feeders", "2", "--rate", "40", "--seed", str(seed), "-o", str(folder)]
@@ -53,6 +53,7 @@ def test_no_window_and_no_hit_is_lost_or_doubled_when_a_source_is_killed(
     }  # fmt: skip
     assert found["accounting_closes"] is True
     assert (found["killed"], found["slices"], found["feeders"]) == (1, 30, 2)
+    assert f"2 feeders sent {span} of hits" in done.output
     assert "started again" in done.output
 
 
