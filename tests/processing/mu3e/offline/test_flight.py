@@ -156,7 +156,7 @@ def test_inclined_particles_pass_more_of_a_layer_up_to_its_edge(facing: float, p
 
 
 def test_no_crossing_of_a_particle_that_grazes_a_layer_counts_twice() -> None:
-    """Both crossings of the cylinder of the layer are within a few cm of each crossing of a plane: the nearer counts."""
+    """The cylinder of the layer is crossed twice, within a few cm of the planes; only the nearer crossing counts."""
     start, momentum = np.array([[-12.0, 0.0, 0.0]]), np.array([[9.5, 7.4, 2.0]])
     made = fly(np.random.default_rng(1), start, momentum, np.array([1]), scatter=False)
     first_turn = (made.layer == 2) & (made.time < 0.6)
