@@ -37,6 +37,7 @@ def test_hits_of_windows_are_counted_against_the_stream() -> None:
         # Seed 35: the hits of a decay lie from 3,199 to 3,207 ns; 3,200 ns is a border of slices.
         ("mu3e", 35, 5, 1, "24.0 us"),
     ],
+    ids=["km3net", "mu3e"],
 )
 def test_no_window_and_no_hit_is_lost_or_doubled_when_a_source_is_killed(
     chain: str, seed: int, candidates: int, at_borders: int, span: str, tmp_path: Path
