@@ -279,9 +279,10 @@ format = "console"
 def show_stream(result: dict[str, Any]) -> None:
     """Print the summary in lines of at most 80 columns; each path has its own line."""
     of_stream = result["slices"] * SUB_SLICES * result["sub_slice_ns"]
+    span = f"{of_stream / 1e6:.1f} ms" if of_stream >= 1_000_000 else f"{of_stream / 1e3:.1f} us"
     lines = [
         "",
-        f"{result['feeders']} feeders sent {of_stream / 1e6:.1f} ms of hits over TCP, in {result['slices']} slices.",
+        f"{result['feeders']} feeders sent {span} of hits over TCP, in {result['slices']} slices.",
         "One of them was killed on the way and started again."
         if result["killed"]
         else "None was killed: they ended early.",

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-import zmq
-import zmq.asyncio
 from numpy.typing import NDArray
 
-from hltnode.daemon.commands.node.streaming_options import streaming_constants
-from hltnode.daemon.common.vocabulary import StreamTime, WindowCount, WindowFault
-from hltnode.daemon.node.sizing import batch_limits, names_of_lists
-from hltnode.daemon.replay.mep_source import Packing, meps_of_files
-from hltnode.daemon.replay.single_node import feed_meps
-from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.km3net.chain import CHAIN
 from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND, SUB_SLICE_NS
 from hltnode.processing.km3net.geometry.pmt_table import km3net_tower
@@ -30,12 +21,10 @@ from hltnode.processing.km3net.offline.simulation.sample import (
 )
 from hltnode.processing.km3net.offline.simulation.stream import source_of_pmts
 from hltnode.processing.offline.chain_tools import SampleRequest
-from hltnode.protocol.km3net.hit_banks import HIT, KM3NET_SUBDETECTOR, hits_of
+from hltnode.protocol.km3net.hit_banks import KM3NET_SUBDETECTOR, hits_of
 from hltnode.protocol.raw_data.source_id import source_id
-from hltnode.protocol.raw_data.time_windows import TimeWindow, join_windows
-from hltnode.protocol.transport.decisions import SliceDecision, decode_decision
-from tests.daemon.fakes import RUN, eventually, make_config, make_feeder, node_of_engine
-from tests.daemon.node.streamed_hits import windows_in
+from tests.daemon.fakes import RUN, make_config
+from tests.daemon.node.kept_windows import check_records, keep_windows
 from tests.processing.km3net.trigger_oracle import expected
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
@@ -57,19 +46,6 @@ def found_by_brute_force(hits: list[NDArray[np.void]]) -> NDArray[np.int64]:
         times = (np.maximum(of[name].astype(np.int64) + origin, 0) for name in ("start_ns", "end_ns"))
         rows.append(np.column_stack([*times, of["lines"], of["candidates"]]).astype(np.int64))
     return np.concatenate(rows)
-
-
-def in_order(times: NDArray[np.int64], hits: NDArray[np.void]) -> NDArray[np.int64]:
-    """Time since the start of the run, PMT and charge of hits, i64[hits, 3], in ascending order."""
-    rows = np.column_stack([times, hits["pmt"], hits["charge"]]).astype(np.int64)
-    return rows[np.lexsort(rows.T[::-1])]
-
-
-def check_hits(window: TimeWindow, times: NDArray[np.int64], hits: NDArray[np.void]) -> None:
-    """The window has the hits of the stream in its time, each one once."""
-    inside = (times >= window.start_ns) & (times < window.end_ns)
-    found = in_order(window.times, window.hits.copy().view(HIT)[:, 0])
-    np.testing.assert_array_equal(found, in_order(times[inside], hits[inside]))
 
 
 def cut(hits: NDArray[np.void], times: NDArray[np.int64]) -> list[NDArray[np.void]]:
@@ -110,61 +86,9 @@ async def test_a_node_keeps_the_windows_and_hits_of_brute_force(
     assert len(windows) > 10
 
     n_slices, n_events = N // CORE, MARGIN_BEFORE + CORE + MARGIN_BEHIND
-    path = tmp_path / "slices.mep"
-    path.write_bytes(b"".join(encode_slice(SAMPLE, number, CORE, N) for number in range(n_slices)))
-    packing = Packing(events_per_mep=n_events, max_fragment_bytes=1 << 20, run=RUN)
-    meps = meps_of_files([path], CHAIN.readout, packing)
     config = make_config(tmp_path, trigger={"chain": "km3net"}, streaming={"clock_offsets_ns": offsets})
-    trigger = CHAIN.load_trigger(None)
-    constants = {**CHAIN.load_geometry(None), **streaming_constants(config, None, CHAIN, trigger)}
-    backend = create_backend("cpu", CHAIN.kernels, threads=1)
-    engine = CHAIN.create_engine(
-        *(backend, constants, trigger, batch_limits(config)),
-        with_lists=names_of_lists(config),
-    )
-    with zmq.asyncio.Context() as context, context.socket(zmq.SUB) as subscriber:
-        async with (
-            node_of_engine(config, engine, backend.name) as node,
-            make_feeder(context, node, sources=meps.sources, events=n_events, chain="km3net") as feeder,
-        ):
-            subscriber.subscribe(b"")
-            subscriber.connect(node.publisher.endpoint)
-            await eventually(lambda: node.counters.decisions.subscribers > 0)
-            report = await feed_meps(meps, [feeder])
-            decisions = [decode_decision(await subscriber.recv()) for _ in range(n_slices)]
-            await eventually(lambda: node.counters.meps_acknowledged == n_slices)
-            counts, faults = dict(node.counters.windows), dict(node.counters.window_faults)
-            kept_ns = node.counters.stream_ns[StreamTime.KEPT]
-            assert (node.counters.events_flagged["hit_moved"] > 0) == bool(offsets)
-    assert report.complete
-
-    rows = []
-    for decision in decisions:
-        assert isinstance(decision, SliceDecision)
-        of_slice = decision.time_windows()
-        assert of_slice is not None
-        values = [of_slice.values[name].astype(np.int64) for name in ("start_ns", "end_ns", "lines", "candidates")]
-        rows.append(np.column_stack(values))
-    published = np.concatenate(rows)
-    np.testing.assert_array_equal(published[np.argsort(published[:, 0], kind="stable")], windows)
-
-    records = windows_in(list((tmp_path / "out").glob("*accepted*.mdf")))
-    assert len({record.id for record in records}) == len(records) == counts[WindowCount.RECORDS]
-    assert sum(record.n for record in records) == len(windows) == counts[WindowCount.WINDOWS]
-    assert faults == dict.fromkeys(WindowFault, 0)
-    assert kept_ns == sum(record.end_ns - record.start_ns for record in records)
-    for record in records:
-        check_hits(record, times, hits)
-    joined = join_windows(records)
-    assert len(joined) < len(records), "no window crosses a border of slices"
-    for window in joined:
-        check_hits(window, times, hits)
-    assert all(one.end_ns <= other.start_ns for one, other in pairwise(joined))
-    assert sum(window.end_ns - window.start_ns for window in joined) == covered(windows)
-
-
-def covered(windows: NDArray[np.int64]) -> int:
-    """ns in at least one window."""
-    end = np.maximum.accumulate(windows[:, 1])
-    before = np.concatenate([[0], end[:-1]])
-    return int(np.maximum(windows[:, 1] - np.maximum(windows[:, 0], before), 0).sum())
+    kept = await keep_windows(CHAIN, config, [encode_slice(SAMPLE, i, CORE, N) for i in range(n_slices)], n_events)
+    assert (kept.moved > 0) == bool(offsets)
+    published = [kept.published[name] for name in ("start_ns", "end_ns", "lines", "candidates")]
+    np.testing.assert_array_equal(np.column_stack(published), windows)
+    check_records(kept, windows, times, hits)

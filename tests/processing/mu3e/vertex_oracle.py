@@ -115,10 +115,26 @@ def best_vertex(helices: list[Helix]) -> tuple[Array, float] | None:
             continue
         if abs(other.height(x, y) - z) > CUTS["max_z_apart"]:
             continue
-        result = minimize(chi2_of, np.array([x, y, z]), args=(helices,), method="Nelder-Mead",
-                          options={"xatol": 1e-5, "fatol": 1e-6, "maxiter": 2000})  # fmt: skip
-        found.append((result.x, float(result.fun)))
+        found += [_least_chi2(start, helices) for start in _starts(np.array([x, y, z]))]
     return min(found, key=lambda each: each[1]) if found else None
+
+
+def _starts(place: Array) -> list[Array]:
+    """Where the search for a vertex starts. Around the axis chi2 has a minimum on each side of the target."""
+    if np.hypot(*place[:2]) > 5.0:
+        return [place]
+    radius = CUTS["target_radius"] - CUTS["target_slope"] * abs(place[2])
+    turns = 0.5 * np.pi * np.arange(4)
+    return [place, *(np.array([radius * np.cos(turn), radius * np.sin(turn), place[2]]) for turn in turns)]
+
+
+def _least_chi2(start: Array, helices: list[Helix]) -> tuple[Array, float]:
+    """The place with the smallest chi2 near a start, and this chi2."""
+    # Steps of 1 mm: those of scipy are 5 % of a coordinate, which is nothing on the axis.
+    simplex = start + np.concatenate([np.zeros((1, 3)), np.eye(3)])
+    options = {"xatol": 1e-5, "fatol": 1e-6, "maxiter": 2000, "initial_simplex": simplex}
+    result = minimize(chi2_of, start, args=(helices,), method="Nelder-Mead", options=options)
+    return result.x, float(result.fun)
 
 
 def kinematics(place: Array, helices: list[Helix]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hltnode.processing.mu3e.detector_constants import (
     ELECTRON_MASS,
@@ -13,8 +14,10 @@ from hltnode.processing.mu3e.detector_constants import (
     SPEED_OF_LIGHT,
 )
 from hltnode.processing.mu3e.geometry.sensor_table import CENTRE, pixel_positions, sensors
+from hltnode.processing.mu3e.offline.simulation import flight
 from hltnode.processing.mu3e.offline.simulation.decays import products_of, stopping_points
 from hltnode.processing.mu3e.offline.simulation.flight import (
+    ENERGY_LOSS,
     TARGET_THICKNESS,
     Crossings,
     fly,
@@ -133,6 +136,41 @@ def test_a_layer_scatters_what_passes_it() -> None:
     lever = np.array([LAYER_RADII[1], LAYER_RADII[1] - LAYER_RADII[0]])
     expected = np.sqrt(((angle * lever) ** 2).sum())
     np.testing.assert_allclose(np.std(heights[1]), expected, rtol=0.08)
+
+
+@pytest.mark.parametrize(("facing", "path"), [(1.0, 1.0), (0.5, 2.0), (0.05, 10.0)])
+def test_inclined_particles_pass_more_of_a_layer_up_to_its_edge(facing: float, path: float) -> None:
+    n = 4 * N
+    momentum = np.tile(30.0 * np.array([facing, 0.0, (1.0 - facing**2) ** 0.5]), (2 * n, 1))
+    none, hit = np.zeros(2 * n), np.repeat([True, False], n)
+    state = flight._State(
+        none.astype(int), np.zeros((2 * n, 3)), momentum.copy(), none + 1.0, none, none.astype(int), none > 0
+    )
+    flight._pass_layer(np.random.default_rng(6), state, hit, none)
+    np.testing.assert_array_equal(state.momentum[n:], momentum[n:])
+    size = np.linalg.norm(state.momentum[:n], axis=1)
+    expected = highland(np.array([30.0]), np.array([LAYER_THICKNESS * path]))
+    np.testing.assert_allclose(np.std(state.momentum[:n, 1] / size), expected, rtol=5 / (2 * n) ** 0.5)
+    # Losses have a standard deviation of half their mean.
+    np.testing.assert_allclose(30.0 - size.mean(), ENERGY_LOSS * path, rtol=2.5 / n**0.5 + 1e-3)
+
+
+def test_no_crossing_of_a_particle_that_grazes_a_layer_counts_twice() -> None:
+    """The cylinder of the layer is crossed twice, within a few cm of the planes; only the nearer crossing counts."""
+    start, momentum = np.array([[-12.0, 0.0, 0.0]]), np.array([[9.5, 7.4, 2.0]])
+    made = fly(np.random.default_rng(1), start, momentum, np.array([1]), scatter=False)
+    first_turn = (made.layer == 2) & (made.time < 0.6)
+    order = np.argsort(made.time[first_turn])
+    assert sensors()["ladder"][made.sensor[first_turn]][order].tolist() == [20, 19, 19]
+    assert np.diff(made.time[first_turn][order]).min() > 0.02
+
+
+def test_a_sensor_behind_the_start_is_not_crossed() -> None:
+    """The start lies between the cylinder of the first layer and the plane of its first sensor."""
+    start = np.array([[LAYER_RADII[0] - 0.1, 8.0, 5.0]])
+    made = fly(np.random.default_rng(1), start, np.array([[-30.0, 0.0, 0.0]]), np.array([1]), scatter=False)
+    assert made.time.min() > 0.1
+    assert made.place[0, 0] < 0.0
 
 
 def radius_of(points: np.ndarray) -> np.ndarray:
