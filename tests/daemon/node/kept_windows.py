@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import zmq
@@ -82,9 +83,11 @@ def _values_of(decisions: Sequence[object]) -> dict[str, NDArray[np.int64] | NDA
         found.append(of_slice.values)
     values = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
     order = np.argsort(values["start_ns"], kind="stable")
-    return {
-        name: each[order].astype(np.float64 if each.dtype.kind == "f" else np.int64) for name, each in values.items()
-    }
+    return {name: _plain(each[order]) for name, each in values.items()}
+
+
+def _plain(values: NDArray[Any]) -> NDArray[np.int64] | NDArray[np.float64]:
+    return values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64)
 
 
 def check_records(kept: Kept, windows: NDArray[np.int64], times: NDArray[np.int64], hits: NDArray[np.void]) -> None:
