@@ -64,8 +64,8 @@ def test_a_kill_leaves_each_slice_whole_or_dropped(stream: ModuleType, tmp_path:
         site.wait_for(
             lambda: (
                 (status := site.status()) is not None
-                and status["events"]["processed"] >= 20 * n_events
-                and status["streaming"]["dropped"]["drop"] > 5
+                and status["events"]["processed"] >= 8 * n_events
+                and status["streaming"]["dropped"]["drop"] > 0
             ),
             180.0,
         )
