@@ -37,7 +37,7 @@ class CombinerCollector(Collector):
             ("seeds", "Seeds of all nodes.", counts.seeds),
             ("windows", "Windows of decided slices, of all nodes.", counts.windows),
             ("external_windows", "External windows.", counts.external),
-            ("repeated_reports", "Reports of a slice that came again.", counts.repeated),
+            ("repeated_reports", "Reports of a slice that was decided already, or that came again.", counts.repeated),
             ("whole_slices", "Slices with more seeds or windows than a message holds.", counts.whole),
             ("forgotten_slices", "Slices that were forgotten to free memory.", counts.forgotten),
             ("refused_messages", "Messages that were refused.", combiner.refused),
