@@ -148,7 +148,8 @@ def triplets(layers: Layers) -> tuple[NDArray[np.int64], ...]:
     i, j, k = selected(layers)
     a, b, c = (layers[n][1][each].T for n, each in enumerate((i, j, k)))
     ab, bc, ac = b - a, c - b, c - a
-    area = np.abs(ab[0] * bc[1] - ab[1] * bc[0])
+    turn = ab[0] * bc[1] - ab[1] * bc[0]
+    area = np.abs(turn)
     dot_c, dot_a = ac[0] * bc[0] + ac[1] * bc[1], ab[0] * ac[0] + ab[1] * ac[1]
     half1, half2 = np.arctan2(area, dot_c), np.arctan2(area, dot_a)
     chord1, chord2 = np.hypot(ab[0], ab[1]), np.hypot(bc[0], bc[1])
@@ -166,7 +167,7 @@ def triplets(layers: Layers) -> tuple[NDArray[np.int64], ...]:
         phi = -(half1 * index1 + half2 * index2)
         beta = slope2 * per2 - slope1 * per1
         theta = np.arctan2(arc2 * z1 - z2 * arc1, z1 * z2 + arc1 * arc2) - (slope2 - slope1)
-        along = ab[:2] * chord2 + bc[:2] * chord1
+        along = ab[:2] * dot_c + np.stack([-ab[1], ab[0]]) * turn
         radial = np.abs(along[0] * b[0] + along[1] * b[1]) / (np.hypot(*along) * np.hypot(b[0], b[1]))
         normal = np.maximum(radial * np.sqrt(square_sine), 0.2)
         angle = 2.0 * (half1 + half2)

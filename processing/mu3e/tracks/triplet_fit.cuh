@@ -66,8 +66,9 @@ __device__ __forceinline__ triplet_terms<Lanes> terms_of_triplet(const lane_posi
     found.phi = -(half1 * index1 + half2 * index2);
     found.beta = slope2 * per_radius2 - slope1 * per_radius1;
     found.theta = atan2_approximate(arc2 * z1 - z2 * arc1, z1 * z2 + arc1 * arc2) - (slope2 - slope1);
-    // The layer is thicker for a particle that crosses it at an angle.
-    const Lanes along_x = abx * chord2 + bcx * chord1, along_y = aby * chord2 + bcy * chord1;
+    // The layer is thicker for a particle that crosses it at an angle. Its direction is that of the first chord, turned
+    // by half of the first arc. The mean of both chords is another one if the second arc is long.
+    const Lanes along_x = abx * dot_c - aby * turn, along_y = aby * dot_c + abx * turn;
     const Lanes radial = absolute(along_x * b.x + along_y * b.y) /
                          square_root((along_x * along_x + along_y * along_y) * (b.x * b.x + b.y * b.y));
     const Lanes normal = radial * square_root(found.square_sine);

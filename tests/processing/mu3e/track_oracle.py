@@ -99,7 +99,8 @@ def terms_of(a: Array, b: Array, c: Array) -> Terms:
     polar = [np.arccos(z[n] / (space[n] * arcs[n])) for n in range(2)]
     whole, height = radius * sum(arcs), sum(z)
     square_sine = whole**2 / (whole**2 + height**2)
-    along = ab[:2] / d1 + bc[:2] / d2
+    # Along the circle at the middle hit.
+    along = np.array([centre[1] - b[1], b[0] - centre[0]])
     normal = abs(along @ b[:2]) / np.linalg.norm(along) / np.linalg.norm(b[:2]) * np.sqrt(square_sine)
     bend = CUTS["scattering"] * sum(arcs) / np.hypot(whole, height)
     return Terms(

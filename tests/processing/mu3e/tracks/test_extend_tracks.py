@@ -18,6 +18,7 @@ LOSS = CUTS["energy_loss"]
 def test_tracks_have_the_layer_3_hit_with_the_smallest_chi2_and_the_fit_of_all_triplets() -> None:
     found = run_chain(mep_of_hits(hits_of(simulated(51, 5))))
     recurling = outer = 0
+    added = []
     for e in range(1, 4):
         hits = EventHits.of(found.hits[e], found.positions[e])
         pixels = (found.hits[e] & np.uint64((1 << 28) - 1)).astype(np.int64)
@@ -58,10 +59,13 @@ def test_tracks_have_the_layer_3_hit_with_the_smallest_chi2_and_the_fit_of_all_t
             radius, chi2_of_track = fitted(terms)
             assert track["hits"] == n_hits
             assert chi2_of_track - before < CUTS["max_chi2_recurl"]
+            added += [float(track["chi2"]) - before] if track["recurl"] != NO_PIXEL else []
             assert track["momentum"] == pytest.approx(radius * MEV_PER_MM + layers * LOSS, rel=2e-3)
             assert track["chi2"] == pytest.approx(chi2_of_track, rel=0.05, abs=0.05)
     assert recurling > 50
     assert outer > 50
+    # 1.39 for two angles that are as large as their errors say.
+    assert 1.1 < np.median(added) < 1.8
 
 
 def test_a_recurling_hit_of_layer_3_is_taken_before_one_of_layer_2() -> None:
