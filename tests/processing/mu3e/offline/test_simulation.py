@@ -195,3 +195,8 @@ def test_a_geometry_is_refused_as_the_detector_is_built_in() -> None:
     sample = PixelSample(SampleRequest(seed=6, geometry=Path("elsewhere")), PixelOptions())
     with pytest.raises(ValueError, match="elsewhere: the detector of the chain mu3e is built in"):
         next(sample.blocks(3, 1))
+
+
+def test_more_particles_than_a_sub_slice_has_ids_are_refused() -> None:
+    with pytest.raises(ValueError, match="particles in a sub-slice, at most 1024 have ids"):
+        made(Conditions(muon_rate=2e9, bhabha=1.0), n=1)
