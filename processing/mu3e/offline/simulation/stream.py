@@ -168,8 +168,8 @@ class HitStream:
         place = np.arange(n) - np.searchsorted(of, of)
         if n and place.max() >= IDS_OF_SUB_SLICE:
             raise ValueError(
-                f"{place.max() + 1} particles in a sub-slice, at most {IDS_OF_SUB_SLICE} have ids: choose a lower rate of "
-                "muons or shorter sub-slices"
+                f"{place.max() + 1} particles in a sub-slice, at most {IDS_OF_SUB_SLICE} have ids: choose a lower rate "
+                "of muons or shorter sub-slices"
             )
         made["id"] = (((chunk * CHUNK + of) * IDS_OF_SUB_SLICE + place) % (1 << 32)).astype(TRUE_ID)
         first = np.searchsorted(products.decay, np.arange(len(kinds)))
