@@ -121,6 +121,19 @@ def test_tracks_of_three_hits_make_a_vertex_only_if_configured() -> None:
     assert len(found.vertices[1]) > 0
 
 
+def test_two_positrons_of_a_vertex_have_no_common_hit() -> None:
+    """The first hits of a positron have neighbours, so that tracks with and without common hits pass the cuts."""
+    beside = product(0)[:3].copy()
+    beside["row"] += 1
+    hits = np.concatenate([product(0), beside, product(2)])
+    cuts = NO_LOSS + constants("mu3e_find_vertices", max_sum=200.0, energy_window=200.0, max_chi2=1000.0)
+    found = run_chain(mep_of_hits([NO_HITS, hits, NO_HITS]), cuts)
+    assert len(found.vertices[1]) > 0
+    assert found.flags[1] == set()
+    one, other = (found.tracks[1][found.vertices[1][name]] for name in ("track0", "track1"))
+    assert all((one[f"pixel{layer}"] != other[f"pixel{layer}"]).all() for layer in range(3))
+
+
 @pytest.mark.parametrize(("apart", "n"), [(49, 1), (50, 0)])
 def test_the_hits_of_a_vertex_lie_in_a_frame(apart: int, n: int) -> None:
     hits = decay().copy()
