@@ -32,6 +32,8 @@ class SlowConsumer:
         self.sessions: list[Numbers] = []
         self.problems: list[str] = []
         self.pauses = 0
+        self._last: tuple[int, int] | None = None
+        """Run and MEP of the last decision."""
         self._endpoint = endpoint
         self._random = random.Random(seed)
         self._ending = threading.Event()
@@ -66,17 +68,20 @@ class SlowConsumer:
             socket.connect(self._endpoint)
             while True:
                 if socket.poll(300):
-                    self._take(decode_decision(socket.recv()))
+                    self.take(decode_decision(socket.recv()))
                 elif self._ending.is_set():
                     return
                 if self._random.random() < 0.01 and not self._ending.is_set():
                     self.pauses += 1
                     time.sleep(self._random.uniform(0.0, 1.0))
 
-    def _take(self, decision: MepDecision) -> None:
-        if not self.sessions or decision.seq < self.sessions[-1].seen[-1]:
-            self.sessions.append(Numbers())
-        numbers = self.sessions[-1].seen
-        if numbers and decision.seq == numbers[-1]:
+    def take(self, decision: MepDecision) -> None:
+        """Note a decision. One session may end, and the next one begin, with the number 0."""
+        of, before = (decision.run, decision.mep), self._last
+        self._last = of
+        seen = self.sessions[-1].seen if self.sessions else []
+        if seen and decision.seq == seen[-1] and of == before:
             self.problems.append(f"decision {decision.seq} of {decision.node} came twice in one session")
-        numbers.append(decision.seq)
+        elif not seen or decision.seq <= seen[-1]:
+            self.sessions.append(Numbers())
+        self.sessions[-1].seen.append(decision.seq)

@@ -3,9 +3,9 @@
     python -m tests.soak.feeder_process LOG STARTED replay ...
 
 A line of LOG is one JSON object: `{"fault", "run", "mep", "source"}` for a fragment that `--fault` drops, delays or
-damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time span without a message to a node, from the
-start of the process (STARTED); `{"node", "ready"}` when the process starts to connect; and
-`{"node", "sent", "run", "mep", "source"}` for each fragment.
+damages, or that left late because a busy machine held the process that had reordered it; `{"node", "begin", "end"}`
+(CLOCK_MONOTONIC in seconds) for a time span without a message to a node, from the start of the process (STARTED);
+`{"node", "ready"}` when the process starts to connect; `{"node", "sent", "run", "mep", "source"}` for each fragment.
 """
 
 import json
@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hltnode.client.fault_injection import Fault, FaultInjector, FaultPlan
+from hltnode.client.fault_injection import REORDER_NS, Fault, FaultInjector, FaultPlan
 from hltnode.daemon.cli import app
 from hltnode.daemon.replay import site
 from hltnode.protocol.buffers import Buffer
@@ -26,6 +26,8 @@ _RUN_MEP_SOURCE = struct.Struct("<8xI4xQ8xH")
 # Faults that can make a fragment miss its MEP.
 _HARMFUL = (Fault.DROP, Fault.CORRUPT, Fault.DELAY)
 SILENCE_SECONDS = 0.3
+# A reordered frame that was held for longer can miss its MEP: `builder.overtaken_after_ms` is 250.
+HELD_NS = 150_000_000
 
 
 class RecordingInjector(FaultInjector):
@@ -53,6 +55,13 @@ class RecordingInjector(FaultInjector):
                 self._write({"fault": str(fault), "run": run, "mep": mep, "source": source})
         self._write({"node": self._node, "sent": now_s, "run": run, "mep": mep, "source": source})
         return frames
+
+    def due(self, now_ns: int) -> list[Buffer]:
+        for _, until_ns, frame in self._overtaken:
+            if now_ns - (until_ns - REORDER_NS) > HELD_NS:
+                run, mep, source = _RUN_MEP_SOURCE.unpack_from(frame)
+                self._write({"fault": str(Fault.REORDER), "run": run, "mep": mep, "source": source})
+        return super().due(now_ns)
 
     def _write(self, record: dict[str, object]) -> None:
         os.write(self.log, json.dumps(record).encode() + b"\n")
