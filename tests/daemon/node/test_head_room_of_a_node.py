@@ -92,10 +92,10 @@ async def test_each_rule_drops_its_slices_and_all_are_acknowledged_and_accounted
             subscriber.subscribe(b"")
             subscriber.connect(node.publisher.endpoint)
             await eventually(lambda: node.counters.decisions.subscribers > 0)
-            feeding = asyncio.create_task(feed(meps, feeder))
             counters = node.counters
             url = f"http://127.0.0.1:{node.http_port}"
             before = await asyncio.to_thread(read_pages, url)
+            feeding = asyncio.create_task(feed(meps, feeder))
             # The third slot takes all further slices, whatever the rule: the node never stops.
             await eventually(lambda: counters.meps_acknowledged == N_SLICES - 2)
             assert counters.events_processed == (N_SLICES - 2) * EVENTS
