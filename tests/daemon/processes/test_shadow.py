@@ -1,5 +1,6 @@
 """A shadow node beside a productive one, as processes: it harms nothing when it is slow, stopped or killed."""
 
+import json
 import signal
 import subprocess
 import time
@@ -69,8 +70,8 @@ def by_mep(decisions: DecisionSubscriber) -> dict[int, tuple[int, bytes, bytes, 
     return {each.mep: (each.first_event, each.accepted, each.lines, each.flags) for each in received}
 
 
-def wait_for_subscriber(site: Site, port: int) -> None:
-    site.wait_for(lambda: all_metrics(port)["hltnode_decision_subscriptions"] >= 1)
+def wait_for_subscribers(site: Site, port: int, n: int = 1) -> None:
+    site.wait_for(lambda: all_metrics(port)["hltnode_decision_subscriptions"] >= n)
 
 
 def test_a_shadow_decides_on_every_mep_and_is_marked_everywhere(site: ShadowedSite) -> None:
@@ -79,11 +80,20 @@ def test_a_shadow_decides_on_every_mep_and_is_marked_everywhere(site: ShadowedSi
         DecisionSubscriber(site.productive_decisions) as productive,
         DecisionSubscriber(f"tcp://127.0.0.1:{site.shadow_decisions}", shadow=True) as of_shadow,
     ):
-        wait_for_subscriber(site, site.http)
-        wait_for_subscriber(site, site.shadow_http)
+        compared = site.directory / "compared.json"
+        comparing = site.start(
+            *("hltnode.daemon", "shadow", site.productive_decisions, f"tcp://127.0.0.1:{site.shadow_decisions}"),
+            *("--meps", str(MEPS), "--json", str(compared)),
+        )
+        wait_for_subscribers(site, site.http, 2)
+        wait_for_subscribers(site, site.shadow_http, 2)
         feeders = [site.start_feeder(number) for number in (1, 2)]
         assert [site.wait(feeder) for feeder in feeders] == [0, 0], site.logs()
         expected, found = by_mep(productive), by_mep(of_shadow)
+        assert site.wait(comparing) == 0, site.logs()
+    counted = json.loads(compared.read_text())
+    assert (counted["meps"], counted["differing_events"]) == (MEPS, 0)
+    assert counted["accepted"]["both"] == len(site.wanted)
     assert found == expected
     assert any(any(accepted) for _, accepted, _, _ in found.values())
     refused = site.start(

@@ -1,67 +1,41 @@
-"""hltnode shadow: the decisions of two nodes, event by event."""
+"""hltnode shadow: where the names of lines come from."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
 
-from hltnode.daemon.commands.node.shadow import DecisionPairs, LineCounts
-from hltnode.protocol.transport.decisions import MepDecision
+from hltnode.daemon.commands.node.shadow import NamesOfLines
+from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.studies.tck_documents import built_in_documents
+from hltnode.processing.selection.trigger_chain import installed_chain
+from tests.daemon.commands.node.test_shadow_comparison import OURS
+
+CHAIN = "raw"
+"""Its configuration is small."""
 
 
-def decision(node: str, mep: int, fired: list[list[int]], n_events: int | None = None) -> MepDecision:
-    """Decisions of some events: `fired` has the numbers of the lines that select each."""
-    n_lines = 3 if node == "productive" else 4
-    words = np.array([sum(1 << line for line in lines) for lines in fired], "<u4")
-    return MepDecision(
-        node=node,
-        run=7,
-        mep=mep,
-        seq=0,
-        first_event=0,
-        n_events=len(fired) if n_events is None else n_events,
-        n_lines=n_lines,
-        tck=1,
-        close_reason="complete",
-        missing_sources=(),
-        accepted=np.packbits(words != 0, bitorder="little").tobytes(),
-        lines=words.tobytes(),
-        flags=bytes(4 * len(fired)),
+def test_names_come_from_documents_folders_and_built_in_configurations(tmp_path: Path) -> None:
+    chain = installed_chain(CHAIN)
+    built_in = next(built_in_documents(chain))
+    content = built_in.content
+    given, in_folder = (
+        type(built_in)(CHAIN, "one", (), {**content, "lines": [{**content["lines"][0], "name": name}]})
+        for name in OURS[:2]
     )
+    folder = tmp_path / "output"
+    folder.mkdir()
+    (folder / in_folder.file_name).write_text(in_folder.text)
+    file = tmp_path / "given.json"
+    file.write_text(given.text)
+    names = NamesOfLines([file, folder], CHAIN)
+    assert names(given.tck) == OURS[:1]
+    assert names(in_folder.tck) == OURS[1:2]
+    assert names(built_in.tck) == built_in.line_names
+    assert names(0x12345678) is None
 
 
-def test_lines_are_compared_event_by_event_in_any_order_of_the_decisions() -> None:
-    pairs = DecisionPairs()
-    pairs.take(decision("shadow", 1, [[0], [1, 3], [], [2]]), is_shadow=True)
-    pairs.take(decision("productive", 2, [[0, 1]]), is_shadow=False)
-    pairs.take(decision("productive", 1, [[0], [2], [1], [2]]), is_shadow=False)
-    pairs.take(decision("shadow", 2, [[0, 1]]), is_shadow=True)
-    pairs.take(decision("productive", 3, [[0]]), is_shadow=False)
-    found = pairs.end()
-    assert (found.meps, found.events, found.differing_events) == (2, 5, 2)
-    assert found.accepted == LineCounts(both=4, only_productive=1, only_shadow=0)
-    assert found.lines == [LineCounts(2, 0, 0), LineCounts(1, 1, 1), LineCounts(1, 1, 0)]
-    assert (found.other_lines, found.unmatched) == ((3, 4), (1, 0))
-
-
-def test_a_difference_in_acceptance_alone_counts_as_one() -> None:
-    pairs = DecisionPairs()
-    pairs.take(decision("productive", 1, [[], [0]]), is_shadow=False)
-    # Line 3 is a line of the shadow only.
-    pairs.take(decision("shadow", 1, [[3], [0]]), is_shadow=True)
-    assert pairs.end().differing_events == 1
-
-
-def test_decisions_without_a_partner_are_given_up_and_counted() -> None:
-    pairs = DecisionPairs(most=3)
-    for mep in range(5):
-        pairs.take(decision("productive", mep, [[0]]), is_shadow=False)
-    pairs.take(decision("shadow", 1, [[0]]), is_shadow=True)
-    pairs.take(decision("shadow", 2, [[0]]), is_shadow=True)
-    found = pairs.end()
-    assert (found.meps, found.unmatched) == (1, (4, 1))
-
-
-def test_a_mep_of_other_events_is_an_error() -> None:
-    pairs = DecisionPairs()
-    pairs.take(decision("productive", 1, [[0]]), is_shadow=False)
-    with pytest.raises(ValueError, match="MEP 1: 1 events of productive, 2 of shadow"):
-        pairs.take(decision("shadow", 1, [[0], [0]]), is_shadow=True)
+def test_a_file_that_is_no_document_is_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "no-document.json"
+    file.write_text("{}")
+    with pytest.raises(TriggerConfigError, match=r"no-document.json: not a TCK document"):
+        NamesOfLines([file], CHAIN)
