@@ -35,6 +35,7 @@ class Runs:
         self.ended: dict[int, float] = {}
         """Time at which the last feeder of each run ended."""
         self.run = FIRST_RUN - 1
+        self._started: dict[int, float] = {}
         self._directory = directory
         self._nodes = nodes
         self._lengths = meps
@@ -65,6 +66,7 @@ class Runs:
         self._killed.clear()
         self._ended.clear()
         self._restarted.clear()
+        self._started[self.run] = time.monotonic()
         for number in range(1, FEEDERS + 1):
             self.start_feeder(number)
         self._prepare(self.run + 1)
@@ -160,6 +162,10 @@ class Runs:
             run = int(path.name.split(".run")[1].split(".")[0])
             reports.append({"run": run, **json.loads(path.read_text())})
         return reports
+
+    def spans(self) -> dict[int, tuple[float, float]]:
+        """Start and end of each run that is over."""
+        return {run: (self._started[run], end) for run, end in self.ended.items()}
 
     def records(self) -> FeederRecords:
         """The records of all feeder processes."""

@@ -17,7 +17,6 @@ from tests.soak.decision_log import DecisionLog, DecisionReader
 from tests.soak.faults import END_KINDS, FEEDER_KINDS, RUN_KINDS, STANDSTILLS, Kind, Standing, plan
 from tests.soak.matrix import make_rows, render
 from tests.soak.nodes import SoakError, SoakNode, can_mount
-from tests.soak.records import Event
 from tests.soak.runs import Runs, run_lengths
 from tests.soak.strikes import Strikes
 from tests.soak.timeline import Timeline
@@ -270,9 +269,7 @@ class Soak:
         self.problems += [*self.collector.check(), *self.runs.problems, *self.strikes.problems]
         found, quarantine = self._read_files()
         absences = Absences(self.timeline, self.runs.records(), FEEDER_OF, tuple(self.nodes))
-        judge = Judge(
-            self.runs.fed, found, quarantine, self._decisions, self.timeline, absences, self._allowed(self.runs.fed)
-        )
+        judge = Judge(self.runs.fed, found, quarantine, self._decisions, self.timeline, absences, self._allowed())
         judgement = judge.judge()
         for node in self._each_node:
             self._check_node(node)
@@ -307,17 +304,16 @@ class Soak:
         quarantine.problems.clear()
         return found, quarantine
 
-    def _allowed(self, fed: dict[int, int]) -> Allowed:
-        """Events that a power cut may take from open files, and events that a feeder reported as not confirmed."""
+    def _allowed(self) -> Allowed:
+        """Events that a power cut may take from open files, and MEPs that a feeder reported as not confirmed."""
         allowed = Allowed()
         for node, cut in self.strikes.cuts:
             if node.fsync == "file":
                 allowed.lost.update(dict.fromkeys(cut.open_events, Kind.CUT_POWER))
+        nodes = {node.data: node.name for node in self._each_node}
         for report in self.runs.reports():
-            for ranges in report["unconfirmed"].values():
-                for first, last in ranges:
-                    numbers = range(first * EVENTS_PER_MEP, (min(last, fed[report["run"]]) + 1) * EVENTS_PER_MEP)
-                    allowed.doubled.update((Event(report["run"], number), Kind.LOSE_NODE) for number in numbers)
+            allowed.revoked.read(report, nodes)
+        allowed.revoked.spans.update(self.runs.spans())
         return allowed
 
     def _check_node(self, node: SoakNode) -> None:

@@ -20,6 +20,8 @@ from tests.soak.verdict import BUILDING_SECONDS, Allowed, Found, Judge, Judgemen
 RUN, MEPS = 4201, 5
 NODES = ("a", "b")
 FILE = "a_session1_0000004201_accepted_00001.mdf"
+FILE_OF_B = "b_session2_0000004201_accepted_00001.mdf"
+ENDPOINTS = {"tcp://127.0.0.1:7001": "a", "tcp://127.0.0.1:7002": "b"}
 SOURCE = SOURCES[1]
 FEEDER = f"feeder{FEEDER_OF[SOURCE]}"
 DECIDED = 100.0
@@ -48,6 +50,15 @@ class Scene:
         for number in range(mep * EVENTS_PER_MEP, (mep + 1) * EVENTS_PER_MEP):
             self.found.places[Event(RUN, number)] = [Place(FILE, missing)]
         self.decisions.of_node["a"][mep] = Decision(decided, RUN, mep, "timeout", missing if named else frozenset())
+
+    def move_to_b(self, mep: int, *sources: int, revoked: tuple[int, int] | None = None) -> None:
+        """Node b has a MEP, too; the copy of node a lacks some sources. `revoked`: reported as revoked from a."""
+        self.lack(mep, *sources)
+        self.place(mep, frozenset(), FILE_OF_B)
+        if revoked is not None:
+            report = {"run": RUN, "unconfirmed": {"tcp://127.0.0.1:7001": [revoked]}}
+            self.allowed.revoked.read(report, ENDPOINTS)
+        self.allowed.revoked.spans[RUN] = DECIDED - 50.0, DECIDED - 1.0
 
     def strike(self, kind: Kind, target: str, begin: float, end: float = inf) -> None:
         """Add a fault; a process that is started again is ready at once."""
@@ -111,7 +122,7 @@ def test_an_event_of_such_a_file_that_only_one_feeder_sent_again_may_be_incomple
 
 
 def test_an_event_in_two_files_is_doubled(scene: Scene) -> None:
-    scene.found.places[Event(RUN, 7)].append(Place("b_session2_0000004201_accepted_00001.mdf", frozenset()))
+    scene.found.places[Event(RUN, 7)].append(Place(FILE_OF_B, frozenset()))
     judgement = scene.judge()
     assert judgement.doubled == {Standing.NONE: 1}
     assert any("more than once: (4201, 7)" in problem for problem in judgement.problems)
@@ -120,6 +131,83 @@ def test_an_event_in_two_files_is_doubled(scene: Scene) -> None:
 def test_an_event_twice_in_one_file_is_doubled(scene: Scene) -> None:
     scene.found.places[Event(RUN, 7)] *= 2
     assert scene.judge().doubled.total() == 1
+
+
+def test_the_copy_of_a_stopped_node_from_which_its_mep_was_revoked_is_explained(scene: Scene) -> None:
+    scene.move_to_b(2, SOURCE, revoked=(2, 2))
+    scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 10.0, DECIDED - 0.5)
+    judgement = scene.judge()
+    assert judgement.problems == []
+    assert judgement.doubled_explained == {Kind.STOP_NODE_LONG: EVENTS_PER_MEP}
+    assert judgement.incomplete_explained == {Kind.STOP_NODE_LONG: EVENTS_PER_MEP}
+
+
+def test_a_complete_copy_of_a_killed_node_that_wrote_it_before_is_explained(scene: Scene) -> None:
+    scene.move_to_b(2, revoked=(2, 2))
+    scene.strike(Kind.LOSE_NODE, "a", DECIDED - 2.0, DECIDED + 5.0)
+    judgement = scene.judge()
+    assert judgement.problems == []
+    assert judgement.doubled_explained == {Kind.LOSE_NODE: EVENTS_PER_MEP}
+
+
+@pytest.mark.parametrize("revoked", [None, (0, 1), (3, 4)])
+def test_a_second_copy_of_which_no_feeder_said_that_it_may_be_there_is_not_explained(
+    scene: Scene, revoked: tuple[int, int] | None
+) -> None:
+    scene.move_to_b(2, SOURCE, revoked=revoked)
+    scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 10.0, DECIDED - 0.5)
+    judgement = scene.judge()
+    assert judgement.doubled.total() == EVENTS_PER_MEP
+    assert judgement.incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+@pytest.mark.parametrize(
+    ("node", "begin", "end"), [("b", 10.0, 0.5), ("a", 70.0, 50.5), ("a", 0.9, 0.5)], ids=["other", "before", "after"]
+)
+def test_a_revocation_from_a_node_that_worked_during_the_run_explains_nothing(
+    scene: Scene, node: str, begin: float, end: float
+) -> None:
+    scene.move_to_b(2, SOURCE, revoked=(2, 2))
+    scene.strike(Kind.STOP_NODE_LONG, node, DECIDED - begin, DECIDED - end)
+    judgement = scene.judge()
+    assert judgement.doubled.total() == EVENTS_PER_MEP
+    assert judgement.incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_a_mep_that_was_revoked_from_one_node_may_not_be_incomplete_at_the_other(scene: Scene) -> None:
+    scene.move_to_b(2, revoked=(2, 2))
+    scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 10.0, DECIDED - 0.5)
+    for number in range(2 * EVENTS_PER_MEP, 3 * EVENTS_PER_MEP):
+        scene.found.places[Event(RUN, number)][1] = Place(FILE_OF_B, frozenset({SOURCE}))
+    judgement = scene.judge()
+    assert judgement.doubled_explained.total() == EVENTS_PER_MEP
+    assert judgement.incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_an_incomplete_mep_that_only_the_node_has_from_which_it_was_revoked_is_not_explained(scene: Scene) -> None:
+    scene.move_to_b(2, SOURCE, revoked=(2, 2))
+    scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 10.0, DECIDED - 0.5)
+    for number in range(2 * EVENTS_PER_MEP, 3 * EVENTS_PER_MEP):
+        scene.found.places[Event(RUN, number)].pop()
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_two_copies_at_nodes_from_which_their_mep_was_revoked_are_not_explained(scene: Scene) -> None:
+    scene.move_to_b(2, revoked=(2, 2))
+    scene.allowed.revoked.read({"run": RUN, "unconfirmed": {"tcp://127.0.0.1:7002": [(2, 2)]}}, ENDPOINTS)
+    for node in NODES:
+        scene.strike(Kind.STOP_NODE_LONG, node, DECIDED - 10.0, DECIDED - 0.5)
+    assert scene.judge().doubled.total() == EVENTS_PER_MEP
+
+
+def test_a_third_copy_of_an_event_is_not_explained_by_a_revocation(scene: Scene) -> None:
+    scene.move_to_b(2, SOURCE, revoked=(2, 2))
+    scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 10.0, DECIDED - 0.5)
+    event = Event(RUN, 2 * EVENTS_PER_MEP)
+    scene.found.places[event].append(Place(FILE.replace("00001", "00002"), frozenset()))
+    judgement = scene.judge()
+    assert judgement.doubled.total() == 1
+    assert judgement.doubled_explained.total() == EVENTS_PER_MEP - 1
 
 
 def test_an_event_beyond_the_fed_events_is_a_problem(scene: Scene) -> None:

@@ -65,7 +65,12 @@ class Timeline:
 
     def was_hindered(self, node: str, begin: float, end: float) -> bool:
         """Whether a node was down or disturbed at some time of a span."""
-        return any(span.begin <= end and span.end >= begin for span in self.of_target(node, STANDSTILLS))
+        return self.last_standstill(node, begin, end) is not None
+
+    def last_standstill(self, node: str, begin: float, end: float) -> Span | None:
+        """The last fault in a time span during which a node did not decide."""
+        spans = [span for span in self.of_target(node, STANDSTILLS) if span.begin <= end and span.end >= begin]
+        return max(spans, key=lambda span: span.begin, default=None)
 
     def last_before(self, time: float, within: float) -> Span | None:
         """The last fault that started before a time and had not been over for longer than `within`."""

@@ -16,6 +16,7 @@ from tests.soak.content import EVENTS_PER_MEP
 from tests.soak.decision_log import Decision, DecisionLog
 from tests.soak.faults import Kind, Standing
 from tests.soak.records import Event, read_records
+from tests.soak.revocations import Revocations
 from tests.soak.timeline import Session, Timeline
 
 # From the first fragment of a MEP to its decision: the MEP timeout of the nodes (1 s), and half a second for sealing,
@@ -57,10 +58,10 @@ class Found:
 
 @dataclass(slots=True)
 class Allowed:
-    """Events that may be missing or doubled, and the reason."""
+    """Events that may be missing, with the reason; MEPs that may be at a second node."""
 
     lost: dict[Event, Row] = field(default_factory=dict)
-    doubled: dict[Event, Row] = field(default_factory=dict)
+    revoked: Revocations = field(default_factory=Revocations)
 
 
 @dataclass(slots=True)
@@ -140,8 +141,8 @@ class Judge:
         for event, places in self._found.places.items():
             if len(places) == 1:
                 continue
-            if event in self._allowed.doubled:
-                result.doubled_explained[self._allowed.doubled[event]] += 1
+            if second := self._second_copies(event):
+                result.doubled_explained.update(set(second.values()))
             else:
                 doubled.append(event)
                 result.doubled[self._near_decision_of(event)] += 1
@@ -157,11 +158,12 @@ class Judge:
         for event, places in self._found.places.items():
             for place in places:
                 if place.missing:
-                    meps[event.run, event.number // EVENTS_PER_MEP, place, self._allowed.lost.get(event)] += 1
+                    excuse = self._allowed.lost.get(event) or self._second_copies(event).get(place)
+                    meps[event.run, event.number // EVENTS_PER_MEP, place, excuse] += 1
                 else:
                     result.complete += 1
         unexplained, not_named = [], []
-        for (run, mep, place, lost_by), events in sorted(meps.items(), key=lambda item: item[0][:3]):
+        for (run, mep, place, excuse), events in sorted(meps.items(), key=lambda item: item[0][:3]):
             session = self._timeline.session_of_file(place.file)
             if session is None:
                 result.problems.append(f"{place.file} is of no session of a node")
@@ -175,8 +177,8 @@ class Judge:
             begin = self._timeline.building_began(session.node, earliest, BUILDING_SECONDS)
             row = self._absences.explain(session.node, run, mep, place.missing, max(begin, session.begin), time)
             # An acknowledged and lost event is fed again only by a feeder that was killed before it got the
-            # acknowledgement.
-            row = lost_by if row is None else row
+            # acknowledgement. A second copy lacks the fragments that went to the next node.
+            row = excuse if row is None else row
             if row is not None:
                 result.incomplete_explained[row] += events
                 continue
@@ -194,6 +196,23 @@ class Judge:
             events = result.incomplete_unexplained.total()
             result.problems.append(f"{events} incomplete events of {len(unexplained)} MEPs are not explained:")
             result.problems += [f"... {line}" for line in unexplained[:SHOWN]]
+
+    def _second_copies(self, event: Event) -> dict[Place, Row]:
+        """Copies of an event at nodes from which its MEP was revoked, and the faults of these nodes in its run.
+
+        Empty unless exactly one other node has the event, and each of them once.
+        """
+        places, revoked = self._found.places[event], self._allowed.revoked
+        second: dict[Place, Row] = {}
+        sessions = [self._timeline.session_of_file(place.file) for place in places]
+        nodes = {session.node for session in sessions if session is not None}
+        for place, session in zip(places, sessions, strict=True):
+            if session is None or not revoked.include(session.node, event.run, event.number // EVENTS_PER_MEP):
+                continue
+            fault = self._timeline.last_standstill(session.node, *revoked.spans[event.run])
+            if fault is not None:
+                second[place] = fault.kind
+        return second if len(nodes) == len(places) == len(second) + 1 else {}
 
     def _decision(self, session: Session, run: int, mep: int) -> tuple[Decision | None, float, float]:
         """The decision of a MEP in a session, None if it was not received; its earliest and latest possible time."""
