@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tools.mutants.change_list import ROOT, Change, ChangeListError, check, load
-from tools.mutants.results import Outcome, Result, read_results, share_noticed, table, write_results
+from tools.mutants.results import (
+    Outcome,
+    Result,
+    deciding_paths,
+    git_objects,
+    read_results,
+    results_of_this_code,
+    share_noticed,
+    table,
+    write_results,
+)
+from tools.mutants.working_copy import CopyError, WorkingCopy
 
 CHANGE = Change(
     name="wrong-sign", file="part/room/code.py", old="a - b", new="a + b", meaning="A sign", tests=("test_code.py",)
@@ -77,12 +93,45 @@ def test_a_room_is_two_folders_deep_and_in_a_chain_three() -> None:
     assert replace(CHANGE, file="client/b.py").room == "client"
 
 
+def result_of(change: Change, outcome: Outcome, by: str = "") -> Result:
+    return Result(change.name, outcome, by, 1.5, change.digest, dict.fromkeys(deciding_paths(change, by), "1"))
+
+
 def test_results_survive_a_run_that_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "new" / "results.json"
     assert read_results(path) == {}
-    result = Result("wrong-sign", Outcome.HUNG, "tests/a.py::b", 1.5)
+    result = result_of(CHANGE, Outcome.NOTICED, "tests/a.py::b")
     write_results(path, [result])
     assert read_results(path) == {"wrong-sign": result}
+
+
+@pytest.mark.parametrize(
+    ("by", "path", "is_kept"),
+    [
+        ("tests/test_code.py::test", "part/room", False),
+        ("tests/test_code.py::test", "tests/test_code.py", False),
+        # Only the test that failed matters where one did.
+        ("tests/test_code.py::test", "tests/test_other.py", True),
+        ("", "tests/test_other.py", False),
+        ("", "part/other", True),
+    ],
+)
+def test_a_result_lasts_while_its_room_and_its_tests_do(by: str, path: str, *, is_kept: bool) -> None:
+    change = replace(CHANGE, tests=("test_code.py", "test_other.py"))
+    results = {change.name: result_of(change, Outcome.NOTICED if by else Outcome.SURVIVED, by)}
+
+    def objects_of(paths: Iterable[str]) -> dict[str, str]:
+        return {each: "2" if each == path else "1" for each in paths}
+
+    assert results_of_this_code([change], results, objects_of) == (results if is_kept else {})
+
+
+@pytest.mark.parametrize("edited", [replace(CHANGE, new="b - a"), replace(CHANGE, only="sign")])
+def test_a_result_ends_when_its_entry_in_the_list_is_edited(edited: Change) -> None:
+    results = {CHANGE.name: result_of(CHANGE, Outcome.SURVIVED)}
+    same = lambda paths: dict.fromkeys(paths, "1")  # noqa: E731
+    assert results_of_this_code([CHANGE], results, same) == results
+    assert results_of_this_code([edited], results, same) == {}
 
 
 def test_the_table_counts_by_room_and_names_unexplained_survivors() -> None:
@@ -94,11 +143,87 @@ def test_the_table_counts_by_room_and_names_unexplained_survivors() -> None:
         replace(CHANGE, name="not-run"),
     ]
     outcomes = (Outcome.NOTICED, Outcome.SURVIVED, Outcome.SURVIVED, Outcome.NOT_BUILT)
-    results = {c.name: Result(c.name, o, "", 1.0) for c, o in zip(changes, outcomes, strict=False)}
+    results = {c.name: result_of(c, o) for c, o in zip(changes, outcomes, strict=False)}
     lines = table(changes, results).splitlines()
-    assert lines[2:5] == ["| part/other | 1 | 0 | 1 | 0 |", "| part/room | 3 | 1 | 1 | 1 |", "| all | 4 | 1 | 2 | 1 |"]
+    assert lines[2:5] == [
+        "| part/other | 1 | 0 | 1 | 0 | 0 |",
+        "| part/room | 4 | 1 | 1 | 1 | 1 |",
+        "| all | 5 | 1 | 2 | 1 | 1 |",
+    ]
     assert lines[-2:] == [
         "- b (part/other/b.py): A sign. It changes nothing.",
         "- c (part/room/code.py): A sign. NOT EXPLAINED.",
     ]
     assert share_noticed(changes, results) == pytest.approx(1 / 3)
+
+
+MAKEFILE = """
+.venv/.developed:
+\tmkdir -p .venv/bin build/cmake
+\tprintf '#!/bin/sh\\nexec %s "$$@"\\n' {python} >.venv/bin/python
+\tprintf '#!/bin/sh\\n' >.venv/bin/cmake
+\tchmod +x .venv/bin/python .venv/bin/cmake
+\ttouch build/cmake/CMakeCache.txt .venv/.developed
+"""
+CONFTEST = """
+from hypothesis import settings
+settings.register_profile("make-test")
+"""
+TEST_CODE = """
+import pytest
+from room.code import a, b, unused
+
+@pytest.mark.parametrize("text", ["one of two"])
+def test_sum(text):
+    assert a + b == 3
+
+def test_of_a_loaded_machine():
+    assert b != 4 and unused < 9
+"""
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkingCopy:
+    """A working copy of a repository with one module, and an environment that is the one of this test."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    root = tmp_path / "repository"
+    for path, text in {
+        "Makefile": MAKEFILE.format(python=shlex.quote(sys.executable)),
+        ".gitignore": "build\n.venv\n",
+        "room/__init__.py": "",
+        "room/code.py": "a = 1\nb = 2\nunused = 3\n",
+        "tests/conftest.py": CONFTEST,
+        "tests/test_code.py": TEST_CODE,
+        "pytest.ini": "[pytest]\npythonpath = .\naddopts = -ra\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    return WorkingCopy(root, tmp_path / "copy")
+
+
+def test_a_change_is_noticed_by_a_test_that_passes_without_it(copy: WorkingCopy) -> None:
+    change = replace(CHANGE, file="room/code.py", old="a = 1", new="a = 0")
+    trial = copy.try_out(change)
+    assert trial is not None
+    assert (trial.passed, trial.failed) == (False, "tests/test_code.py::test_sum[one of two]")
+    assert (copy.folder / change.file).read_text() == "a = 1\nb = 2\nunused = 3\n"
+    # The byte code of the last change is not taken for that of the next one, which has the same size.
+    trial = copy.try_out(replace(change, old="unused = 3", new="unused = 4"))
+    assert trial is not None
+    assert trial.passed
+    of_copy, of_root = (git_objects(folder) for folder in (copy.folder, copy.folder.with_name("repository")))
+    paths = deciding_paths(change, "tests/test_code.py::test_sum")
+    assert of_copy(paths) == of_root(paths)
+    assert all(of_copy(paths).values())
+    assert of_copy(["room/other.py"]) == {"room/other.py": ""}
+
+
+def test_a_test_that_fails_without_the_change_is_an_error(copy: WorkingCopy) -> None:
+    tests = copy.folder / "tests/test_code.py"
+    tests.write_text(tests.read_text().replace("unused < 9", "unused < 3"))
+    with pytest.raises(CopyError, match="wrong-sign: its tests fail without the change"):
+        copy.try_out(replace(CHANGE, file="room/code.py", old="unused = 3", new="unused = 4"))
