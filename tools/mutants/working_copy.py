@@ -68,13 +68,17 @@ class WorkingCopy:
         for command in (["fetch", "--quiet", str(source), head], ["reset", "--quiet", "--hard", head]):
             _require(_run(["git", *command], folder, self._environment))
         _require(_run(["make", ".venv/.developed"], folder, self._environment))
-        self._build()
+        self._is_prepared = False
 
     def try_out(self, change: Change) -> Trial | None:
         """Run the tests of a change with it; None if it does not build.
 
         Raises CopyError if the test that failed fails without the change, too.
         """
+        if change.is_native and not self._is_prepared:
+            # The first build of a copy compiles everything once more; changes of Python do not wait for it.
+            self._build()
+            self._is_prepared = True
         with self._changed(change):
             if change.is_native and not self._built():
                 return None
