@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -18,6 +18,7 @@ from threading import Lock
 from tools.mutants.change_list import ROOT, Change, ChangeListError, check, load
 from tools.mutants.results import (
     NOTICED,
+    ObjectsOf,
     Outcome,
     Result,
     deciding_paths,
@@ -33,6 +34,8 @@ from tools.mutants.working_copy import CopyError, Trial, WorkingCopy
 FOLDER = ROOT / "build/mutants"
 LEAST_SHARE = 0.85
 """The exit code is 1 if tests notice a smaller share of the changes, or if a survivor has no explanation."""
+TRIALS_AT_ONCE = 8
+"""After this number of changes, the tests that failed are run without a change, and the results are written."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,25 +84,36 @@ def _run_all(waiting: Sequence[Change], results: dict[str, Result], path: Path, 
     lock = Lock()
     failures: list[str] = []
 
+    def keep(copy: WorkingCopy, tried: Sequence[tuple[Change, Trial | None]], objects_of: ObjectsOf) -> None:
+        failing = copy.failing_without_change({change.name: trial for change, trial in tried if trial})
+        with lock:
+            for change, trial in tried:
+                if change.name in failing:
+                    failures.append(f"{change.name}: its test fails without the change:\n{failing[change.name]}")
+                    continue
+                result = results[change.name] = _result(change, trial, objects_of)
+                print(f"{result.outcome:14} {change.name:34} {result.seconds:6.1f} s  {result.by}", flush=True)
+            write_results(path, results.values())
+
     def work(job: int) -> None:
         copy = WorkingCopy(ROOT, FOLDER / f"copy-{job}")
         # Of the copy, and not of ROOT, where a commit may follow meanwhile.
         objects_of = git_objects(copy.folder)
+        tried: list[tuple[Change, Trial | None]] = []
         while True:
             try:
                 change = queue.get_nowait()
             except Empty:
+                keep(copy, tried, objects_of)
                 return
             try:
-                result = _result(change, copy.try_out(change), objects_of)
+                tried.append((change, copy.try_out(change)))
             except CopyError as error:
                 with lock:
                     failures.append(str(error))
-                continue
-            with lock:
-                results[change.name] = result
-                write_results(path, results.values())
-                print(f"{result.outcome:14} {change.name:34} {result.seconds:6.1f} s  {result.by}", flush=True)
+            if len(tried) == TRIALS_AT_ONCE:
+                keep(copy, tried, objects_of)
+                tried = []
 
     if waiting:
         with ThreadPoolExecutor(jobs) as pool:
@@ -111,7 +125,7 @@ def _run_all(waiting: Sequence[Change], results: dict[str, Result], path: Path, 
     return failures
 
 
-def _result(change: Change, trial: Trial | None, objects_of: Callable[[Iterable[str]], dict[str, str]]) -> Result:
+def _result(change: Change, trial: Trial | None, objects_of: ObjectsOf) -> Result:
     if trial is None:
         outcome, by, seconds = Outcome.NOT_BUILT, "", 0.0
     else:

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from tools.mutants.change_list import Change
 
+ObjectsOf = Callable[[Iterable[str]], dict[str, str]]
+"""Gives git's objects of paths."""
+
 
 @unique
 class Outcome(StrEnum):
@@ -52,7 +55,7 @@ def deciding_paths(change: Change, by: str) -> tuple[str, ...]:
     return (change.room, *tests)
 
 
-def git_objects(root: Path) -> Callable[[Iterable[str]], dict[str, str]]:
+def git_objects(root: Path) -> ObjectsOf:
     """A function that gives git's objects of paths in the commit that is checked out at `root`.
 
     A path that is not in the commit has no object.
@@ -67,7 +70,7 @@ def git_objects(root: Path) -> Callable[[Iterable[str]], dict[str, str]]:
 
 
 def results_of_this_code(
-    changes: Iterable[Change], results: dict[str, Result], objects_of: Callable[[Iterable[str]], dict[str, str]]
+    changes: Iterable[Change], results: dict[str, Result], objects_of: ObjectsOf
 ) -> dict[str, Result]:
     """The results of changes whose room, deciding tests and entry in the list are as they were."""
     kept = {}
