@@ -92,7 +92,8 @@ pictures: $(VENV)/.developed
 	$(WITH_BYTECODE) $(BIN)/python -m tools.take_pictures $(PICTURES)
 
 # Makes the small wrong changes of tools/mutants/changes.toml, one at a time, in copies of the committed state, and runs
-# the tests that should notice them: some hours of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.
+# the tests that should notice them: some hours of two cores. MUTANTS_ARGUMENTS='--only daemon/output', '--resume' to run
+# only those without a result of this code, or '--table' to print the results so far.
 mutants: $(VENV)/.developed
 	$(BIN)/python -m tools.mutants --jobs $(TEST_WORKERS) $(MUTANTS_ARGUMENTS)
 

@@ -95,6 +95,14 @@ def test_chunks_are_the_parts_of_the_whole(real_events: Path) -> None:
     assert whole[:7].to_list() == whole[-7:].to_list()
 
 
+def test_an_array_has_no_more_events_than_reach_the_step(real_events: Path) -> None:
+    options: dict[str, Any] = {"sequence": "velo", "backend": "cpu", "threads": 1}
+    sizes = [len(part) for part in hltnode.iterate([real_events] * 40, "event.n_pvs", step=1, **options)]
+    assert len(sizes) > 2
+    again = hltnode.iterate([real_events] * 40, "event.n_pvs", step=sizes[0], **options)
+    assert [len(part) for part in again][:1] == sizes[:1]
+
+
 def test_usual_fields_are_those_that_the_sequence_makes(real_events: Path) -> None:
     velo = hltnode.process(real_events, sequence="velo", backend="cpu", threads=1)
     assert velo.fields == ["event", "decisions"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
@@ -55,6 +56,12 @@ class Change:
     def selection(self) -> tuple[str, ...]:
         """The arguments for pytest that select the tests."""
         return (*(f"tests/{path}" for path in self.tests), *(("-k", self.only) if self.only else ()))
+
+    @property
+    def digest(self) -> str:
+        """Differs where the change itself or the selection of its tests differs."""
+        text = "\0".join((self.file, self.old, self.new, *self.selection))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def apply(self, root: Path) -> None:
         """Make the change in the tree at `root`."""

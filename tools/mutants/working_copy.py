@@ -18,16 +18,15 @@ from tools.mutants.change_list import Change
 
 MARKS = "not slow and not gpu"
 """The tests that CI runs."""
-LEAST_LIMIT_S = 120.0
-"""A run of tests may take this long, or `SLOWER` times as long as without the change."""
-SLOWER = 6.0
+LIMIT_S = 1800.0
+"""A run of tests is ended after this time. A single test that hangs fails earlier, by the timeout of pytest."""
 _NO_TEST_RAN = 5
 _PASSED = re.compile(r"\b[1-9]\d* passed\b")
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class CopyError(Exception):
-    """The copy cannot be made or built, or its tests fail without a change."""
+    """The copy cannot be made or built, or a test fails without the change, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,11 @@ class Trial:
     seconds: float
     output: str
 
+    @property
+    def failed_function(self) -> str:
+        """The failed test without its parameters, which may contain blanks."""
+        return self.failed.split("[")[0]
+
 
 class WorkingCopy:
     """A clone of the committed state of `source`; an existing one is brought to that state.
@@ -51,13 +55,12 @@ class WorkingCopy:
         self.folder = folder
         ccache = shutil.which("ccache")
         self._environment = {
-            **os.environ,
-            "HLTNODE_SHARED": os.environ.get("HLTNODE_SHARED", str(source.parent / "shared")),
-            # Files of Python's byte code are valid for a time and a size, which a change may leave as they were.
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "HLTNODE_SHARED": str(source.parent / "shared"),
             **({"CMAKE_CXX_COMPILER_LAUNCHER": ccache, "CCACHE_BASEDIR": str(folder)} if ccache else {}),
+            **os.environ,
+            "PYTHONPYCACHEPREFIX": str(folder / "build/pycache"),
         }
-        self._seconds: dict[tuple[str, ...], float] = {}
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         if not (folder / ".git").is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
             _require(_run(["git", "clone", "--quiet", str(source), str(folder)], folder.parent, self._environment))
@@ -65,30 +68,45 @@ class WorkingCopy:
         for command in (["fetch", "--quiet", str(source), head], ["reset", "--quiet", "--hard", head]):
             _require(_run(["git", *command], folder, self._environment))
         _require(_run(["make", ".venv/.developed"], folder, self._environment))
-        self._build()
-
-    def seconds_without_change(self, change: Change) -> float:
-        """Duration of the tests of a change without it. Raises CopyError if they do not pass."""
-        if change.selection not in self._seconds:
-            run = self._test(change.selection, limit_s=1800.0)
-            if not run.passed:
-                raise CopyError(f"{change.name}: its tests fail without the change:\n{run.output[-3000:]}")
-            self._seconds[change.selection] = run.seconds
-        return self._seconds[change.selection]
+        self._is_prepared = False
 
     def try_out(self, change: Change) -> Trial | None:
-        """Run the tests of a change with it; None if it does not build."""
-        limit_s = max(LEAST_LIMIT_S, SLOWER * self.seconds_without_change(change))
+        """Run the tests of a change with it, up to the first that fails; None if it does not build."""
+        if change.is_native and not self._is_prepared:
+            # The first build of a copy compiles everything once more; changes of Python do not wait for it.
+            self._build()
+            self._is_prepared = True
         with self._changed(change):
             if change.is_native and not self._built():
                 return None
-            return self._test(change.selection, limit_s)
+            return self._test((*change.selection, "-x"))
+
+    def failing_without_change(self, trials: Mapping[str, Trial]) -> dict[str, str]:
+        """The changes by name whose test fails without a change, too, with the output of pytest.
+
+        The tests of several trials are run at once, and no others: the start of pytest takes longer than most tests.
+        """
+        failures = {name: trial.failed_function for name, trial in trials.items() if trial.failed}
+        if not failures:
+            return {}
+        run = self._test(tuple(sorted(set(failures.values()))))
+        if run.passed:
+            return {}
+        failed = _FAILED.findall(run.output)
+        return {
+            name: run.output[-3000:]
+            for name, function in failures.items()
+            if not failed or any(each.startswith(function) for each in failed)
+        }
 
     @contextmanager
     def _changed(self, change: Change) -> Iterator[None]:
         path = self.folder / change.file
         content, status = path.read_bytes(), path.stat()
         change.apply(self.folder)
+        if not change.is_native:
+            # Byte code is valid for a time in seconds and a size, which a change may leave as it was.
+            os.utime(path, ns=(status.st_atime_ns, max(time.time_ns(), status.st_mtime_ns + 2_000_000_000)))
         try:
             yield
         finally:
@@ -113,8 +131,8 @@ class WorkingCopy:
                 return False
         return True
 
-    def _test(self, selection: tuple[str, ...], limit_s: float) -> Trial:
-        command = [".venv/bin/python", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", MARKS]
+    def _test(self, selection: tuple[str, ...]) -> Trial:
+        command = [".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", MARKS]
         command += ["--hypothesis-profile", "make-test", *selection]
         begin = time.monotonic()
         # A group of its own, so that processes which tests have started end with it.
@@ -129,7 +147,7 @@ class WorkingCopy:
         )
         hung = False
         try:
-            output, _ = process.communicate(timeout=limit_s)
+            output, _ = process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             hung = True
             os.killpg(process.pid, signal.SIGKILL)

@@ -185,6 +185,17 @@ def test_memory_is_bounded_and_a_forgotten_slice_is_decided_again() -> None:
     assert again[0] == {(10, 20, 1)}
 
 
+def test_the_oldest_slice_that_is_remembered_is_decided_as_soon_as_all_nodes_have_reported() -> None:
+    rules = JoinRules(nodes=2, min_nodes=2, max_bytes=1000)
+    joiner = SeedJoiner(rules)
+    for number in (0, 1, 2):
+        decided = joiner.report(0, "a", seeds_of(number))
+    # Slice 0 had no room: slice 1 is the oldest one.
+    assert [message.slice for message, _ in decided] == [0]
+    ((message, nodes),) = joiner.report(0, "b", seeds_of(1))
+    assert (message.slice, message.complete, nodes) == (1, True, ("a", "b"))
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 def test_the_rule_of_incomplete_slices_is_that_of_slices_without_room(keeps: bool) -> None:
     joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, max_bytes=100, keep_incomplete=keeps, lines=2))

@@ -56,6 +56,8 @@ def test_a_client_a_full_queue_and_its_bytes_are_bounded() -> None:
     assert refusals(queue, waiting(b"a", 1, nbytes=600)) == [None]
     # It would hold more than the other client.
     assert refusals(queue, waiting(b"b", 2, nbytes=601)) == [RequestRefusal.BUSY]
+    # With the same number of bytes neither holds more, and the one that came first stays.
+    assert refusals(queue, waiting(b"b", 2, nbytes=600)) == [RequestRefusal.BUSY]
     assert refusals(queue, waiting(b"b", 3, nbytes=400)) == [None]
 
 

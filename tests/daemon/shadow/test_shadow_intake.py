@@ -13,10 +13,17 @@ from hltnode.client.mep import FeedMep
 from hltnode.daemon.common.vocabulary import CloseReason, ShadowLoss
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.shadow.shadow_intake import MAX_LATE_MEPS
+from hltnode.daemon.shadow.shadow_intake import MAX_LATE_MEPS, _packed
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.transport.decisions import MepDecision, decode_decisions
-from hltnode.protocol.transport.tap_message import MEP, TapHeader, encode_tap_header, encode_tapped_about
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.tap_message import (
+    MEP,
+    TapHeader,
+    decode_tapped,
+    encode_tap_header,
+    encode_tapped_about,
+)
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
@@ -42,12 +49,19 @@ class Tap:
         self.sequence = 0
 
     async def send(
-        self, mep: FeedMep, *, run: int = RUN, missing: tuple[int, ...] = (), chain: str = CHAIN, content: bytes = b""
+        self,
+        mep: FeedMep,
+        *,
+        run: int = RUN,
+        missing: tuple[int, ...] = (),
+        chain: str = CHAIN,
+        content: bytes = b"",
+        events_per_mep: int = EVENTS,
     ) -> None:
         mfps = [mfp for source, mfp in mep.mfps.items() if source not in missing]
         header = encode_tap_header(TapHeader(MEP, self.sequence, run, mep.mep, len(mfps)))
         self.sequence += 1
-        about = encode_tapped_about(EVENTS, missing, chain)
+        about = encode_tapped_about(events_per_mep, missing, chain)
         await self.socket.send_multipart([header, content or encode_mep(mfps), about])
 
 
@@ -128,6 +142,40 @@ async def test_a_shadow_follows_the_run_of_the_productive_node_and_may_decide_ag
             await eventually(lambda: node.counters.meps_acknowledged == 6)
             assert not any(node.counters.shadow.lost.values())
         assert not list((tmp_path / "out").glob("*.mdf*"))
+
+
+async def test_a_refused_run_does_not_delay_the_next_one_whose_first_mep_may_lack_a_source(
+    context: zmq.asyncio.Context, tmp_path: Path
+) -> None:
+    async with shadow(context, tmp_path) as (tap, node):
+        counters = node.counters.shadow
+        first, second = synthetic_meps(2)
+        # More events than a batch of this node has.
+        await tap.send(first, events_per_mep=65_535)
+        await tap.send(second, events_per_mep=65_535)
+        await eventually(lambda: counters.lost[ShadowLoss.REFUSED] == 2)
+        await tap.send(first, run=RUN + 1, missing=SOURCES[1:2])
+        await tap.send(second, run=RUN + 1)
+        await eventually(lambda: node.counters.meps_acknowledged == 2)
+        assert {reason: n for reason, n in counters.lost.items() if n} == {ShadowLoss.REFUSED: 2}
+
+
+def test_a_mep_of_exactly_the_largest_sizes_is_packed() -> None:
+    [mep] = synthetic_meps(1)
+    mfps = list(mep.mfps.values())
+    parts = [
+        encode_tap_header(TapHeader(MEP, 0, RUN, mep.mep, len(mfps))),
+        encode_mep(mfps),
+        encode_tapped_about(EVENTS, (), CHAIN),
+    ]
+    tapped = decode_tapped(parts)
+    assert tapped is not None
+    nbytes, largest = sum(map(len, mfps)), HEADER_SIZE + max(map(len, mfps))
+    assert set(_packed(tapped, nbytes, largest).sources) == set(SOURCES)
+    with pytest.raises(ValueError, match=f"{nbytes} bytes of MFPs, builder.max_mep_bytes allows {nbytes - 1}"):
+        _packed(tapped, nbytes - 1, largest)
+    with pytest.raises(ValueError, match=f"a frame of {largest} bytes, network.max_frame_bytes allows {largest - 1}"):
+        _packed(tapped, nbytes, largest - 1)
 
 
 async def test_a_shadow_takes_no_other_feeder(context: zmq.asyncio.Context, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The joiner, compiled once in a session of tests with sanitizers."""
+"""The joiner with sanitizers, compiled once for its sources and kept below build/."""
 
 import os
 import shutil
@@ -7,28 +7,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.processing.framework.build_cache import built, version_of
+
 ROOT = Path(__file__).resolve().parents[3]
-SANITIZERS = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-WARNINGS = ("-Wall", "-Wextra", "-Werror")
+OPTIONS = (
+    *("-std=c++17", "-Wall", "-Wextra", "-Werror"),
+    *("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+)
 
 
 @pytest.fixture(scope="session")
-def joiner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def joiner() -> Path:
     """The program of joiner.cpp: an error of memory or arithmetic ends it."""
-    program = tmp_path_factory.mktemp("joiner") / "joiner"
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    assert compiler, "no C++ compiler; hltnode itself needs one to be built"
+    found = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    assert found, "no C++ compiler; hltnode itself needs one to be built"
+    compiler = found.split()
     sources = (
         Path(__file__).with_name("joiner.cpp"),
         ROOT / "daemon/udp/packet_joiner.cpp",
         ROOT / "protocol/crc32c.cpp",
     )
-    done = subprocess.run(
-        [*compiler.split(), "-std=c++17", *WARNINGS, *SANITIZERS, *map(str, sources), "-o", str(program)],
-        check=False,
-        timeout=500,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return program
+    headers = sorted((*(ROOT / "daemon/udp").glob("*.h"), *(ROOT / "protocol").glob("*.h")))
+
+    def make(program: Path) -> None:
+        command = [*compiler, *OPTIONS, *map(str, sources), "-o", str(program)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    parts = (*compiler, version_of(compiler[0]), *OPTIONS, *(each.read_bytes() for each in (*sources, *headers)))
+    return built("joiner", parts, make)

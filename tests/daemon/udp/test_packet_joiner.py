@@ -25,6 +25,9 @@ from tests.daemon.udp.joiner import (
 from tests.daemon.udp.packets import EVENTS, SOURCES, burst_of, packet, payload
 from tests.protocol import fuzz
 
+# The first test waits for the compiler, which takes some seconds of a core, and minutes where others use it.
+pytestmark = pytest.mark.timeout(900)
+
 FIRST, SECOND = SOURCES
 
 
@@ -124,6 +127,15 @@ def test_a_burst_that_is_met_in_its_middle_has_lost_nothing_before(joiner: Path)
     joined = join(joiner, [*steps, Step(1, FLUSH_NS)])
     assert (joined.meps_lost, joined.missing) == (0, [1, 1])
     assert joined.events(FIRST) == list(range(1000 + 401 * EVENTS, 1000 + 404 * EVENTS))
+
+
+def test_a_burst_begins_in_its_middle_from_the_first_packet_beyond_the_open_meps(joiner: Path) -> None:
+    """Four MEPs of four packets may be open: with packet 15 the burst begins at 0, with packet 16 in its middle."""
+    for first, meps_lost, missing in ((15, 3, 15), (16, 0, 0)):
+        alone = sent(FIRST, packet(first, FIRST))
+        joined = join(joiner, [alone, *(Step(1, n * FLUSH_NS) for n in (1, 2))], sources=[FIRST])
+        assert joined.events(FIRST) == list(range(1000 + EVENTS * first, 1000 + EVENTS * (first + 1)))
+        assert (joined.refused, joined.meps_lost, joined.missing) == ({}, meps_lost, [missing])
 
 
 def test_memory_is_bounded_and_packets_without_room_are_counted(joiner: Path) -> None:

@@ -71,6 +71,18 @@ def test_files_that_contradict_themselves_are_refused(tmp_path: Path, text: str,
         detector_of(tmp_path)
 
 
+@pytest.mark.parametrize(("n", "fits"), [(256, True), (257, False)])
+def test_a_floor_has_at_most_256_modules(tmp_path: Path, n: int, *, fits: bool) -> None:
+    module = "{0} 1 1 1\n{0} 0 0 {0} 0 0 1 0\n"
+    text = HEADERS[2].replace("\n2\n", f"\n{n}\n") + "".join(module.format(i) for i in range(1, n + 1))
+    (tmp_path / DETECTOR_FILE).write_text(text)
+    if fits:
+        assert detector_of(tmp_path).pmts["group"].tolist() == list(range(256))
+    else:
+        with pytest.raises(ValueError, match="line 1, floor 1, 1 PMTs: out of range"):
+            detector_of(tmp_path)
+
+
 def test_a_written_tower_is_read_with_its_adjacent_pmts(tmp_path: Path) -> None:
     tower = km3net_tower()
     write_detx(tower, tmp_path / DETECTOR_FILE)

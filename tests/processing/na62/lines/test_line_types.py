@@ -76,6 +76,26 @@ def test_each_line_type_selects_as_in_float64() -> None:
         assert 5 < sum(expected) < len(events) - 5, name
 
 
+def test_a_ring_at_exactly_both_cuts_is_selected(tmp_path: Path) -> None:
+    cuts = {
+        "RingRadius": ("min_radius", "max_radius", "rings.radius"),
+        "RingVelocity": ("min_beta", "max_beta", "rings.beta"),
+        "MissingMass": ("min_mass2", "max_mass2", "rings.missing_mass2_pion"),
+    }
+    path = hltnode.simulate(tmp_path / "rings.mdf", 4, chain="na62_rich", seed=64, jobs=1)
+    options: dict[str, Any] = {"chain": "na62_rich", "backend": "cpu", "threads": 1}
+    fields = [name for _, _, name in cuts.values()]
+    rings = hltnode.process(path, fields, **options).rings
+    text = ""
+    for kind, (lowest, highest, name) in cuts.items():
+        value = float(ak.flatten(rings[name.removeprefix("rings.")])[0])
+        text += f'[[lines]]\ntype = "{kind}"\nname = "{kind}"\n{lowest} = {value!r}\n{highest} = {value!r}\n'
+    trigger = tmp_path / "trigger.toml"
+    trigger.write_text(text)
+    decisions = hltnode.process(path, [f"decisions.{kind}" for kind in cuts], trigger=trigger, **options).decisions
+    assert [bool(ak.any(decisions[kind])) for kind in cuts] == [True] * 3
+
+
 def selected_fraction(decay: Decay, seed: int) -> float:
     """Fraction of the events of a decay that the shipped line selects."""
     events = [encode_hits(hits) for hits in simulated(seed, 150, decay)]

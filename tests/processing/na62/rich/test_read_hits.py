@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
-from hltnode.processing.na62.rich.pmt_positions import N_PMTS, PMTS_OF_SPOT, nearest_tubes, positions, spot_positions
+import numpy as np
+import pytest
+
+from hltnode.processing.na62.rich.pmt_positions import (
+    FILE_NAME,
+    N_PMTS,
+    PMTS_OF_SPOT,
+    nearest_tubes,
+    position_bytes,
+    positions,
+    spot_positions,
+)
 from hltnode.protocol.na62.rich_banks import HIT, MAX_HITS, RICH_SOURCE, RichBankType, encode_hits
 from tests.processing.na62.rich_events import mep_of_payloads, run_chain
 
@@ -28,6 +39,35 @@ def test_a_place_belongs_to_the_nearest_tube_of_its_cell() -> None:
     np.testing.assert_array_equal(nearest_tubes(places)[inside], expected[inside])
     assert (nearest_tubes(places)[np.hypot(*places.T) > 310] == -1).all()
     assert (expected[inside] >= 0).sum() > 400
+
+
+def test_positions_of_a_folder_replace_the_built_in_ones(tmp_path: Path) -> None:
+    moved = positions() + np.float32(5.25)
+    moved[3] = 1000.0, -1000.0
+    np.savetxt(tmp_path / FILE_NAME, moved, fmt="%.9g", delimiter=",")
+    np.testing.assert_array_equal(positions(tmp_path), moved)
+    np.testing.assert_array_equal(position_bytes(tmp_path).view(np.float32), moved.reshape(-1))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1000.01,0", "at most 1000"),
+        ("0,-1000.01", "at most 1000"),
+        ("nan,0", "at most 1000"),
+        ("0,0\n0,0", f"expected {N_PMTS} lines"),
+        ("1,2,3", "columns"),
+        ("one,2", "could not convert string 'one'"),
+    ],
+)
+def test_a_file_of_positions_that_is_damaged_is_refused_by_name(tmp_path: Path, line: str, message: str) -> None:
+    lines = [line] + ["0,0"] * (N_PMTS - 1)
+    (tmp_path / FILE_NAME).write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=f"{FILE_NAME}: .*{message}"):
+        positions(tmp_path)
+    (tmp_path / FILE_NAME).unlink()
+    with pytest.raises(ValueError, match=FILE_NAME):
+        positions(tmp_path)
 
 
 def test_hits_have_the_places_of_their_tubes_and_flags_only_where_a_bank_is_odd() -> None:
