@@ -1,4 +1,4 @@
-"""Opens the pages of a running node, HTML reports and event displays in Chromium and checks them with axe: `make pages`.
+"""Opens the pages of a running node, HTML reports and a display in Chromium and checks them with axe: `make pages`.
 
 It needs Debian's chromium, node and npm, and the network for two packages. The node has an engine without kernels, a
 token, and a farm of itself, of a closed port and of servers that lie. Pictures go to build/pages.
@@ -34,7 +34,7 @@ REPORTS = {
     "rates": ("--report",),
     "efficiency": ("--report",),
     "validate": ("--report",),
-    "compare": ("jpsi.mdf", "--report"),
+    "compare": ("jpsi.mdf", "-o"),
     "display": ("--event", "1", "-o"),
 }
 """Commands that make a page of a sample, and their last arguments before the name of the page."""

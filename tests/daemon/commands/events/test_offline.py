@@ -36,7 +36,8 @@ COMMANDS = ("process", "inspect", "validate")
 
 def test_without_accepted_events_their_file_is_empty_and_inspect_finds_none(sample: Path, tmp_path: Path) -> None:
     accepted, out, trigger = tmp_path / "accepted.mdf", tmp_path / "out.json", tmp_path / "trigger.toml"
-    trigger.write_text("lines = []\n")
+    line = 'type = "NDisplacedVeloTracks"\nname = "Hlt1Some"\nmin_tracks = 1\nmin_ip = 0.1\nprescale = 0.0\n'
+    trigger.write_text(f"[[lines]]\n{line}")
     options = ["--backend", "cpu", "--sequence", "velo", "--trigger", str(trigger), "--accepted", str(accepted)]
     done = runner.invoke(app, ["process", str(sample), *options])
     assert done.exit_code == 0, done.output
