@@ -1,4 +1,4 @@
-"""Opens the pages of a running node in Chromium and checks them with axe: `make pages`.
+"""Opens the pages of a running node, HTML reports and a display in Chromium and checks them with axe: `make pages`.
 
 It needs Debian's chromium, node and npm, and the network for two packages. The node has an engine without kernels, a
 token, and a farm of itself, of a closed port and of servers that lie. Pictures go to build/pages.
@@ -8,6 +8,7 @@ import asyncio
 import json
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -18,6 +19,7 @@ import msgspec
 import numpy as np
 import zmq.asyncio
 
+from hltnode.daemon.common.recent_lines import RECENT_LINES
 from hltnode.daemon.monitoring.status_page.last_hour import PERIOD_NS, SAMPLES
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
@@ -27,6 +29,16 @@ from tests.daemon.monitoring.test_farm_page import HOSTILE, overview
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / "build" / "pages"
 TOKEN = "0123456789abcdef0123"
+HLTNODE = str(Path(sys.executable).with_name("hltnode"))
+REPORTS = {
+    "rates": ("--report",),
+    "efficiency": ("--report",),
+    "validate": ("--report",),
+    "compare": ("jpsi.mdf", "-o"),
+    "display": ("--event", "1", "-o"),
+}
+"""Commands that make a page of a sample, and their last arguments before the name of the page."""
+EVENTS = 12
 
 
 class Liar(BaseHTTPRequestHandler):
@@ -59,6 +71,24 @@ def fill_hour(node: Node) -> None:
     hour._n = SAMPLES
 
 
+def fill_log() -> None:
+    """Give the page a warning with a long text."""
+    line = {"level": "warning", "timestamp": "2026-01-01 00:00:00", "part": "run_keeper", "event": "run_kept"}
+    RECENT_LINES(None, "warning", line | {"missing": [f"feeder-{number}" for number in range(30)]})
+
+
+def make_reports(folder: Path) -> dict[str, str]:
+    """The addresses of reports and of an event display, made in the folder. Raises subprocess.CalledProcessError."""
+
+    def run(*arguments: str) -> None:
+        subprocess.run([HLTNODE, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    run("simulate", "-n", str(EVENTS), "--sample", "jpsi", "-o", "jpsi.mdf")
+    for command, last in REPORTS.items():
+        run(command, "jpsi.mdf", *last, f"{command}.html")
+    return {command: (folder / f"{command}.html").as_uri() for command in REPORTS}
+
+
 async def main() -> int:
     """Run the checks; returns the exit code."""
     chromium, npm = shutil.which("chromium"), shutil.which("npm")
@@ -75,6 +105,7 @@ async def main() -> int:
     with socket.create_server(("127.0.0.1", 0)) as closed, socket.create_server(("127.0.0.1", 0)) as own:
         closed_port, port = closed.getsockname()[1], own.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder, zmq.asyncio.Context() as context:
+        files = await asyncio.to_thread(make_reports, Path(folder))
         token = Path(folder) / "token"
         token.write_text(TOKEN)
         token.chmod(0o600)
@@ -88,10 +119,17 @@ async def main() -> int:
         )
         async with running_node(config, tuple(f"Hlt1Line{i}" for i in range(30))) as (node, _):
             fill_hour(node)
+            fill_log()
             async with make_feeder(context, node, run=RUN) as feeder:
                 await feed_meps(synthetic_meps(20), [feeder])
                 pages = {"status": f"{base}/", "farm": f"{base}/farm"}
-                wanted = {"chromium": chromium, "folder": str(FOLDER), "modules": str(FOLDER), "pages": pages}
+                wanted = {
+                    "chromium": chromium,
+                    "folder": str(FOLDER),
+                    "modules": str(FOLDER),
+                    "pages": pages,
+                    "files": files,
+                }
                 wanted |= {"status": f"{base}/", "token": TOKEN}
                 script = str(HERE / "check_pages.mjs")
                 check = await asyncio.create_subprocess_exec("node", script, json.dumps(wanted))

@@ -1,7 +1,7 @@
 // Opens pages in Chromium, light and dark, wide and as on a telephone, and checks them:
-// axe finds no serious or critical fault, no script or resource is refused, nothing comes from another host, no page is
-// wider than the window. Then it sends commands, and takes the network away.
-// Arguments: JSON with chromium, folder, pages (name to address), status (address), token, from node_modules' folder.
+// axe finds no serious or critical fault, no script or resource is refused, nothing comes from another host, neither a page
+// nor, on a telephone, a table is wider than the window. Then it sends commands, and takes the network away.
+// Arguments: JSON with chromium, folder, pages and files (names to addresses; files do not refresh), status (address), token, from node_modules' folder.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
@@ -21,6 +21,9 @@ async function checked(page, name) {
   }
   const [wide, seen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   if (wide > seen) faults.push(`${name}: ${wide} px wide in a window of ${seen} px`);
+  // Telephones draw no bar for a table that scrolls: its last column would look as if it were missing.
+  const cut = await page.$$eval(".wide", (all) => all.filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.ariaLabel));
+  if (cut.length && seen < 700) faults.push(`${name}: tables wider than the window: ${cut.join(", ")}`);
   await page.screenshot({ path: `${wanted.folder}/${name}.png`, fullPage: true });
 }
 
@@ -46,9 +49,18 @@ try {
         const page = await opened(browser, label, address, width, dark);
         // Two refreshes: the second page comes from the script.
         await page.waitForFunction(() => { globalThis.firstHeading ??= document.querySelector("#head h1"); return !globalThis.firstHeading.isConnected; }, { timeout: 20000 });
+        await page.$$eval("details", (all) => all.forEach((it) => { it.open = true; }));
         await checked(page, label);
         await page.close();
       }
+    }
+  }
+  for (const [name, address] of Object.entries(wanted.files)) {
+    for (const [width, dark] of [[1280, false], [1280, true], [390, false]]) {
+      const label = `${name}_${width}_${dark ? "dark" : "light"}`;
+      const page = await opened(browser, label, address, width, dark);
+      await checked(page, label);
+      await page.close();
     }
   }
   const page = await opened(browser, "control", wanted.status, 1280, false);
@@ -72,7 +84,11 @@ try {
   await page.type("#run", "4711");
   await page.click("button[value=start]");
   await said("accepts run 4711");
+  await page.waitForSelector("table.log", { timeout: 20000 });
   await checked(page, "after_commands");
+  await page.setViewport({ width: 390, height: 1000, deviceScaleFactor: 1 });
+  await checked(page, "after_commands_390");
+  await page.setViewport({ width: 1280, height: 1000, deviceScaleFactor: 1 });
   page.offline = true;
   await page.setOfflineMode(true);
   await page.waitForSelector("#stale:not([hidden])", { timeout: 20000 });

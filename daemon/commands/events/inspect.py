@@ -324,7 +324,7 @@ def _inspect_files(
     for file in files:
         read.append(file)
         extent, of_file = Extent(), DamageLog()
-        for banks in read_events(file, damaged=of_file):
+        for banks in _read_events(file, of_file):
             counted, of_node = count_banks(banks, read_types)
             try:
                 extent.add(of_node)
@@ -363,6 +363,14 @@ def _inspect_files(
     page.print(table)
     print_reports(result["trigger"], page)
     end_with_damage(damage)
+
+
+def _read_events(file: Path, damaged: DamageLog) -> Iterator[list[RawBank]]:
+    """The events of a file. A file without a byte has none: `hltnode process --accepted` writes it if no event is
+    accepted."""
+    if file.is_file() and file.stat().st_size == 0:
+        return
+    yield from read_events(file, damaged=damaged)
 
 
 def _file_table(files: Sequence[dict[str, Any]]) -> "Table":

@@ -106,7 +106,12 @@ def process(
     """Reconstruct and select the events of FILES.
 
     The output ends with the rate of each line, if every event is one bunch crossing (`hltnode rates` shows more).
-    Damaged events are left out and named at the end, and the exit code is then 1.
+    Damaged events are left out and named at the end, and the exit code is then 1. Without accepted events, the file of
+    --accepted is empty.
+
+    With --json, an event of a chain with time slices is a sub-slice: its results are in ns since its start, which is
+    sub_slice_start_ns, and windows_ns has start and end of its windows in ns since the start of the stream. Without
+    margins, the stream begins with the first event of FILES. With damaged events these values are left out.
 
     Examples: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json;
     hltnode process jpsi.mdf --tuple jpsi.parquet --fields 'event.run,dimuons.mass,dimuons.pt' --rows dimuons
@@ -188,6 +193,8 @@ def process(
         echo("\n" + with_note(rates_text(shown, alone=False), left_out_text(rates, shown)))
     if (written := result["tuple"]) is not None:
         echo(f"{written['file']}: {written['rows']} rows of {written['columns']} columns")
+    if accepted is not None and not n_accepted:
+        echo(f"{accepted} is empty: no event is accepted")
     if unknown := result["unknown_types"]:
         console.print(unknown_source_text("not read", unknown), markup=False, highlight=False, soft_wrap=True)
     if left_out := result["banks_left_out"]:

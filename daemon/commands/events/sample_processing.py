@@ -12,6 +12,7 @@ from hltnode.daemon.commands.common import complete_file, write_text
 from hltnode.daemon.commands.events.dask_workers import processed_ranges, workers_with_kernels
 from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
+from hltnode.daemon.commands.events.stream_times import with_stream_times
 from hltnode.daemon.commands.progress import count_events, event_progress
 from hltnode.daemon.commands.result_files import require_new
 from hltnode.daemon.storage.root_file import root_bytes
@@ -45,6 +46,7 @@ def process_files(
     chain, configuration = setup.load()
     document = chain.document(configuration)
     shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
+    streaming = chain.with_lines(configuration).streaming
     documents: dict[int, TckDocument] = {}
     # The documents of runs with conditions are known when the runs have begun.
     beside = [document] if setup.conditions is None else []
@@ -73,6 +75,8 @@ def process_files(
         _require_new_documents(accepted, beside)
     if histograms is not None:
         _write_histograms(histograms, result, " ".join(dict.fromkeys(each.name for each in beside)))
+    if streaming is not None and not damage.n:
+        result.per_event = with_stream_times(result.per_event, files, streaming)
     if accepted is not None:
         for each in beside:
             write_text(accepted.with_name(each.file_name), each.text)

@@ -46,8 +46,8 @@ time_windows = Input(
     "time_windows",
     "windows that begin in the sub-slice",
     {
-        "start": ColumnField(window, "start in ns from that of the sub-slice", member="start_ns"),
-        "end": ColumnField(window, "end in ns from the start of the sub-slice", member="end_ns"),
+        "start": ColumnField(window, "start in ns since that of the sub-slice", member="start_ns"),
+        "end": ColumnField(window, "end in ns since the start of the sub-slice", member="end_ns"),
         "triggers": ColumnField(window, "triggers of its candidates, as bits", member="lines"),
         "candidates": ColumnField(window, "hits that begin a candidate", member="candidates"),
         "hits": ColumnField(window, "largest number of hits of a candidate", member="hits"),

@@ -88,8 +88,8 @@ time_windows = Input(
     "time_windows",
     "windows that begin in the sub-slice",
     {
-        "start": ColumnField(window, "start in ns from that of the sub-slice", member="start_ns"),
-        "end": ColumnField(window, "end in ns from the start of the sub-slice", member="end_ns"),
+        "start": ColumnField(window, "start in ns since that of the sub-slice", member="start_ns"),
+        "end": ColumnField(window, "end in ns since the start of the sub-slice", member="end_ns"),
         "kinds": ColumnField(window, "kinds of its vertices, as bits", member="lines"),
         "vertices": ColumnField(window, "vertices that begin in it", member="vertices"),
         "chi2": ColumnField(window, "smallest chi2 of a vertex", member="chi2"),

@@ -60,8 +60,8 @@ class HitPicture:
         """Numbers of hits, candidates and windows, or of the hits of a window."""
         if self.lines is None:
             return f"{len(self.times)} hits in {self.windows[0, 1]} ns"
-        truth = f"; {len(self.muons)} true muons" if len(self.muons) else ""
-        return f"{len(self.times)} hits, {len(self.candidates)} candidates, {len(self.windows)} windows{truth}"
+        truth = f"; true muons: {len(self.muons)}" if len(self.muons) else ""
+        return f"hits: {len(self.times)}, candidates: {len(self.candidates)}, windows: {len(self.windows)}{truth}"
 
     @property
     def span(self) -> tuple[int, int]:

@@ -31,6 +31,22 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+COMMANDS = ("process", "inspect", "validate")
+
+
+def test_without_accepted_events_their_file_is_empty_and_inspect_finds_none(sample: Path, tmp_path: Path) -> None:
+    accepted, out, trigger = tmp_path / "accepted.mdf", tmp_path / "out.json", tmp_path / "trigger.toml"
+    line = 'type = "NDisplacedVeloTracks"\nname = "Hlt1Some"\nmin_tracks = 1\nmin_ip = 0.1\nprescale = 0.0\n'
+    trigger.write_text(f"[[lines]]\n{line}")
+    options = ["--backend", "cpu", "--sequence", "velo", "--trigger", str(trigger), "--accepted", str(accepted)]
+    done = runner.invoke(app, ["process", str(sample), *options])
+    assert done.exit_code == 0, done.output
+    assert "accepted.mdf is empty: no event is accepted" in " ".join(done.output.split())
+    assert accepted.stat().st_size == 0
+    found = runner.invoke(app, ["inspect", str(accepted), "--json", str(out)])
+    assert (found.exit_code, json.loads(out.read_text())["events"]) == (0, 0), found.output
+
+
 def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     arguments = ["process", str(sample), "--backend", "cpu", "--threads", "2", "--repeat", "20", "--json", str(out)]
@@ -263,14 +279,13 @@ def test_slots_without_enough_memory_are_refused_with_the_largest_fitting_size(
     assert "slot_bytes = " in result.output
 
 
-@pytest.mark.parametrize("command", ["process", "inspect", "validate"])
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("command", "content", "message"),
     [
-        (None, "No such file"),
-        (b"", "the file is empty"),
-        (b"\0" * 100, "MDF record"),
-        (b"garbage", "less than any header"),
+        *((command, None, "No such file") for command in COMMANDS),
+        *((command, b"", "the file is empty") for command in COMMANDS if command != "inspect"),
+        *((command, b"\0" * 100, "MDF record") for command in COMMANDS),
+        *((command, b"garbage", "less than any header") for command in COMMANDS),
     ],
 )
 def test_an_unreadable_file_is_reported_by_name(

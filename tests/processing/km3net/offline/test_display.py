@@ -38,7 +38,7 @@ def test_hits_have_the_colour_of_their_time_and_their_place() -> None:
     assert drawing.count("stroke-dasharray") == len(picture.muons) == 1
     assert TRUTH in drawing
 
-    assert small.summary == "8 hits, 1 candidates, 1 windows"
+    assert small.summary == "hits: 8, candidates: 1, windows: 1"
     assert small.flags == ("UNKNOWN_PMT",)
     assert small.span == (500, 2000)
     np.testing.assert_array_equal(small.windows, [[1000 - 3000, 1000 + 3000]])
