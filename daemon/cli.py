@@ -37,6 +37,7 @@ GROUPS = {
     },
     "Input of a node": {
         "replay": "mep_streams.replay",
+        "stream": "mep_streams.stream",
         "record": "mep_streams.record",
     },
     "Event files": {

@@ -117,6 +117,7 @@ class MepStream:
         """Identifies the input and its packing; a node refuses another one for an unfinished run. Empty: unknown."""
         self._read = read
         self._only: Sources = None
+        self._most: int | None = None
         self._new_run = packing.run
 
     def of(self, sources: Sequence[int]) -> "MepStream":
@@ -125,10 +126,16 @@ class MepStream:
         stream._only = frozenset(sources)
         return stream
 
+    def first(self, n: int) -> "MepStream":
+        """The first `n` MEPs of an endless stream of equal ones."""
+        stream = copy.copy(self)
+        stream._most, stream.n_events = n, n * self.events_per_mep
+        return stream
+
     def __iter__(self) -> Iterator[FeedMep]:
         first_event = 0
         try:
-            for number, packed in enumerate(self._read(self._only)):
+            for number, packed in enumerate(islice(self._read(self._only), self._most)):
                 mep = FeedMep(number, first_event, packed)
                 if self._new_run is not None and (odin := mep.mfp(ODIN_SOURCE)) is not None:
                     set_run(odin, self._new_run)

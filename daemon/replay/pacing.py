@@ -96,6 +96,9 @@ class Pacer:
         if not isinstance(self._rate, Pace):
             self._next_ns += int(mep.n_events / self._rate * 1e9)
 
+    def sent(self, mep: FeedMep) -> None:
+        """Called when all feeders have a MEP."""
+
     def _recorded_pause_ns(self, mep: FeedMep) -> int:
         """Time between a MEP and the one before, at most the longest pause; 0 for a MEP without a time.
 

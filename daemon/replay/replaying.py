@@ -76,6 +76,8 @@ class Replay:
     faults: FaultPlan | None
     seed: int
     ends_by_signal: bool
+    pacer: Pacer | None = None
+    """Paces the MEPs instead of the rate."""
 
 
 class Replaying:
@@ -107,7 +109,7 @@ class Replaying:
         self._stored = stored
         self._over = over
         self._known = known
-        self._pacer = Pacer(replay.rate, max_pause_s=replay.max_pause_s)
+        self._pacer = replay.pacer or Pacer(replay.rate, max_pause_s=replay.max_pause_s)
         self._meps = self._events = 0
         self._feeders: list[Feeder] = []
         self._is_ending = False
@@ -270,6 +272,7 @@ class Replaying:
                 if self._is_ending and self._meps >= self._end_after:
                     return
                 yield mep
+                self._pacer.sent(mep)
                 self._meps += 1
                 self._events += mep.n_events
 

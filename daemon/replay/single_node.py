@@ -92,6 +92,8 @@ async def feed_meps(
     pacer = pacer or Pacer()
     n_meps = n_events = 0
     last: int | None = None
+    # The pacer begins when the node gives credits, so a slow answer makes no MEP late.
+    await asyncio.gather(*(feeder.welcomed() for feeder in feeders))
     async for mep in in_order(meps):
         # MEPs acknowledged to an earlier feeder are not paced, so a restarted feeder catches up.
         if not all(mep.mep in feeder.window.acked for feeder in feeders):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from hltnode.processing.framework.streaming import Streaming
 from hltnode.protocol._native import find_events
 from hltnode.protocol.errors import BankError, MdfError, MepError, ProtocolError, RejectReason
 from hltnode.protocol.event_table import EventTable
@@ -210,6 +211,22 @@ def read_all_tables(paths: Iterable[Path], damaged: Damaged = raise_damage) -> I
     """The events of several files, in order. Raises EventFileError, see `read_event_tables`."""
     for path in paths:
         yield from read_event_tables(path, damaged=damaged)
+
+
+def read_all_sub_slices(
+    paths: Iterable[Path], streaming: Streaming, damaged: Damaged = raise_damage
+) -> Iterator[EventTable]:
+    """The events of several files, in order; those of MEPs, which are time slices, without their margins.
+
+    So a file of consecutive slices has each sub-slice once. Raises EventFileError, see `read_event_tables`.
+    """
+    for path in paths:
+        is_cut = format_of(_mapped(path)[:GENERIC_HEADER_SIZE]) is FileFormat.MEP
+        for table in read_event_tables(path, damaged=damaged):
+            if not is_cut:
+                yield table
+            elif n := streaming.core(len(table)):
+                yield table[streaming.margin_before : streaming.margin_before + n]
 
 
 def _events_of_mdf(

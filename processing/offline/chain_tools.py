@@ -330,6 +330,14 @@ class Channels(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRate:
+    """The rate of a simulated stream. option: the field of the simulation's options. unit: of the rate."""
+
+    option: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChainTools:
     """The tools of one chain, None where it has none. Each is made when it is asked for: a command that needs one does
     not import the others."""
@@ -341,6 +349,8 @@ class ChainTools:
     efficiency: Callable[[], Efficiency[Any]] | None = None
     parametrisation: Callable[[], Parametrisation[Any, Any]] | None = None
     channels: Callable[[], Channels] | None = None
+    stream_rate: StreamRate | None = None
+    """The rate that `hltnode stream` sets, of a chain without a trigger signal."""
     sends_datagrams: bool = False
     """The boards of the detector send UDP datagrams; `hltnode demo` then uses UDP."""
 

@@ -37,7 +37,7 @@ from hltnode.daemon.commands.selection.options import (
 )
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import DamageLog, read_all_tables
+from hltnode.processing.framework.event_files import DamageLog, read_all_sub_slices, read_all_tables
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.rates import RateCounts
@@ -87,7 +87,7 @@ def rates(
     """Compute rates of lines on minimum bias: inclusive, exclusive, total, overlaps, and kept bytes.
 
     Every event of INPUT counts as one bunch crossing, also an event without collision; for other chains as one event of
-    theirs, such as a sub-slice of time.
+    theirs, such as a sub-slice of time. Margins of time slices do not count: their sub-slices are in other slices.
 
     Examples: hltnode rates --cached minbias-enriched;
     hltnode rates minbias.mdf --scan Hlt1TrackMVA.alpha=0:500:11 --report rates.html
@@ -117,8 +117,12 @@ def rates(
             prefilters = [prefilter.name for prefilter in configuration.prefilters]
             counts = RateCounts(configuration.line_names, scans, readout=known.readout, prefilters=prefilters)
             damage = DamageLog()
+            streaming = deciding.engine.chain.streaming
+            events = (
+                read_all_tables(files, damage) if streaming is None else read_all_sub_slices(files, streaming, damage)
+            )
             with counted_events(files, name) as progress:
-                for decided in deciding.run(read_all_tables(files, damage)):
+                for decided in deciding.run(events):
                     varied = [decided.decisions(one.lines) for one in scans]
                     counts.add(decided.events, decided.fired, varied, decided.passed)
                     progress(len(decided.events))

@@ -12,8 +12,9 @@ from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, encode_meps, encode_slices
 from hltnode.processing.framework.readout import AUTO, check_encoding
+from hltnode.processing.framework.sub_slices import between_empty_margins
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.evaluation.candidates import (
     Candidates,
@@ -32,6 +33,7 @@ from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
+"""Also the sub-slices of a time slice without its margins."""
 LIMITS = BatchLimits(events=128, input_bytes=16 << 20)
 
 
@@ -46,10 +48,11 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class DecidedEvents:
-    """The events of a batch, valid until the next batch is requested.
+    """The events of a batch, valid until the next batch is requested. Margins of time slices are not among them.
 
     events: with all banks, also those that the sequence does not read. fired: bool[events, lines], the
-    decisions of the configuration.
+    decisions of the configuration. places: i64[events], the places of the events in the batch of the workspace, which
+    has n_computed events.
     """
 
     events: EventTable
@@ -58,6 +61,8 @@ class DecidedEvents:
     asked: Asked
     passed: Bools
     """bool[events, prefilters]: the events that pass each prefilter of the configuration."""
+    places: NDArray[np.int64]
+    n_computed: int
 
     @cached_property
     def _columns(self) -> Columns:
@@ -65,7 +70,7 @@ class DecidedEvents:
 
     @cached_property
     def _evaluator(self) -> Evaluator:
-        return Evaluator(self._columns, len(self.events))
+        return Evaluator(self._columns, self.n_computed)
 
     @cached_property
     def _words(self) -> list[NDArray[np.uint32]]:
@@ -73,21 +78,26 @@ class DecidedEvents:
 
     def passes_scalers(self, line: Line) -> Bools:
         """bool[events]: prescale and postscale of one of the lines that the pass was made for."""
+        return self._passes_scalers(line)[self.places]
+
+    def _passes_scalers(self, line: Line) -> Bools:
         record = line.record()
         return passes(record["prescale"], self._words) & passes(record["postscale"], self._words)
 
     def decisions(self, lines: Sequence[Line]) -> Bools:
         """bool[events, lines]: decisions of some of the lines of the pass."""
-        found = np.zeros((len(self.events), len(lines)), np.bool_)
+        found = np.zeros((self.n_computed, len(lines)), np.bool_)
         for i, line in enumerate(lines):
-            found[:, i] = self._evaluator.decide(line) & self.passes_scalers(line)
-        return found
+            found[:, i] = self._evaluator.decide(line) & self._passes_scalers(line)
+        return found[self.places]
 
     def candidates(self, line: Line) -> tuple[Candidates, Constituents]:
         """The candidates of one of these lines before scalers, and their constituents.
 
-        Raises ValueError for a line that selects whole events.
+        Raises ValueError for a line that selects whole events, and for sub-slices of time slices.
         """
+        if self.n_computed > len(self.events):
+            raise ValueError(f"line {line.name}: candidates of time slices are windows, which belong to no event")
         found = candidates_of(line, self._evaluator)
         return found, constituents(found, self.asked.reports, self._columns, len(self.events))
 
@@ -141,9 +151,29 @@ class DecidingPass:
 
     def _run(self, events: Iterable[EventTable | Sequence[RawBank]]) -> Iterator[DecidedEvents]:
         n_lines = len(self.engine.lines)
-        for batch in self._runner.run(encode_meps(self.engine.chain, events, EVENTS_PER_MEP, self._encoding)):
+        for batch in self._runner.run(self._meps(events)):
             words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)
             fired = np.unpackbits(words, axis=1, count=n_lines, bitorder="little").astype(np.bool_)
             of_batch = EventTable.joined([mep.events for mep in batch.meps])
-            passed = passed_prefilters(self._prefilters, batch.workspace.output.counts, len(of_batch))
-            yield DecidedEvents(of_batch, fired, batch.workspace, self._asked, passed)
+            n = len(of_batch)
+            passed = passed_prefilters(self._prefilters, batch.workspace.output.counts, n)
+            places = self._without_margins([mep.n_events for mep in batch.meps])
+            own = of_batch if len(places) == n else of_batch.select(places)
+            yield DecidedEvents(own, fired[places], batch.workspace, self._asked, passed[places], places, n)
+
+    def _meps(self, events: Iterable[EventTable | Sequence[RawBank]]) -> Iterator[EncodedMep]:
+        """The events as MEPs; sub-slices as time slices, between empty margins at the ends of the stream."""
+        chain = self.engine.chain
+        if chain.streaming is None:
+            return encode_meps(chain, events, EVENTS_PER_MEP, self._encoding)
+        between = between_empty_margins(chain.readout, chain.streaming, events)
+        return encode_slices(chain, between, EVENTS_PER_MEP, self._encoding)
+
+    def _without_margins(self, sizes: Sequence[int]) -> NDArray[np.int64]:
+        """The places in a batch of the events that count, for MEPs of some numbers of events."""
+        streaming = self.engine.chain.streaming
+        place = np.concatenate([np.arange(size) for size in sizes])
+        if streaming is None:
+            return np.arange(len(place))
+        size = np.repeat(sizes, sizes)
+        return np.flatnonzero((place >= streaming.margin_before) & (place < size - streaming.margin_behind))

@@ -16,7 +16,6 @@ from hltnode.processing.km3net.offline.simulation import sample as sample_module
 from hltnode.processing.km3net.offline.simulation.sample import (
     TelescopeOptions,
     TelescopeSample,
-    encode_slice,
     sub_slice_banks,
 )
 from hltnode.processing.km3net.offline.simulation.stream import source_of_pmts
@@ -87,7 +86,7 @@ async def test_a_node_keeps_the_windows_and_hits_of_brute_force(
 
     n_slices, n_events = N // CORE, MARGIN_BEFORE + CORE + MARGIN_BEHIND
     config = make_config(tmp_path, trigger={"chain": "km3net"}, streaming={"clock_offsets_ns": offsets})
-    kept = await keep_windows(CHAIN, config, [encode_slice(SAMPLE, i, CORE, N) for i in range(n_slices)], n_events)
+    kept = await keep_windows(CHAIN, config, [SAMPLE.encode_slice(i, CORE, N) for i in range(n_slices)], n_events)
     assert (kept.moved > 0) == bool(offsets)
     published = [kept.published[name] for name in ("start_ns", "end_ns", "lines", "candidates")]
     np.testing.assert_array_equal(np.column_stack(published), windows)

@@ -13,7 +13,6 @@ from hltnode.processing.mu3e.detector_constants import MARGIN_BEFORE, MARGIN_BEH
 from hltnode.processing.mu3e.offline.simulation.sample import (
     PixelOptions,
     PixelSample,
-    encode_slice,
     sub_slice_banks,
 )
 from hltnode.processing.mu3e.tracks.collections import NO_PIXEL
@@ -109,7 +108,7 @@ async def test_a_node_keeps_the_decays_of_the_stream_in_one_slice(tmp_path: Path
     windows = windows_in_one_slice(found)
     assert len(windows) > 20
     config = make_config(tmp_path, trigger={"chain": "mu3e"})
-    slices = [encode_slice(SAMPLE, number, CORE, N) for number in range(N // CORE)]
+    slices = [SAMPLE.encode_slice(number, CORE, N) for number in range(N // CORE)]
     kept = await keep_windows(CHAIN, config, slices, MARGIN_BEFORE + CORE + MARGIN_BEHIND)
     published = np.column_stack([kept.published[name] for name in ("start_ns", "end_ns", "lines", "window_vertices")])
     np.testing.assert_array_equal(published, windows_by_brute_force(found))

@@ -1,34 +1,28 @@
 """Time slices of a simulated stream as files, for `hltnode simulate`."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from hltnode.processing.km3net import detector_constants
-from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND
+from hltnode.processing.km3net.chain import STREAMING
 from hltnode.processing.km3net.geometry import detx, pmt_table
 from hltnode.processing.km3net.geometry.detector import detector_of
 from hltnode.processing.km3net.offline.simulation import muons, stream
 from hltnode.processing.km3net.offline.simulation.stream import Conditions, HitStream, source_of_pmts
 from hltnode.processing.km3net.readout import TELESCOPE_READOUT
+from hltnode.processing.offline import stream_sample
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
-from hltnode.processing.offline.worker_processes import encoded_blocks
-from hltnode.protocol.event_table import EventTable
-from hltnode.protocol.km3net.hit_banks import hits_bank, ordered_by_pmt, truth_bank
-from hltnode.protocol.mfp_packing import mfps_of_events
-from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.mep import encode_mep
-from hltnode.protocol.raw_data.odin import Odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
-
-SUB_SLICES_PER_BLOCK = 256
-"""Also the sub-slices of a time slice without its margins, in files of MEPs. Empty ones fill the last slice."""
+from hltnode.processing.offline.stream_sample import StreamSample
+from hltnode.protocol.km3net.hit_banks import HIT, hits_bank, ordered_by_pmt, truth_bank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +55,12 @@ class TelescopeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class TelescopeSample:
+class TelescopeSample(StreamSample):
     """The sub-slices of a request; one is an event of the file."""
 
-    request: SampleRequest
     own: TelescopeOptions
+    readout: ClassVar = TELESCOPE_READOUT
+    streaming: ClassVar = STREAMING
 
     @property
     def name(self) -> str:
@@ -75,7 +70,7 @@ class TelescopeSample:
     @property
     def identity(self) -> dict[str, Any]:
         """The request and the code."""
-        modules = (muons, stream, detector_constants, pmt_table, detx)
+        modules = (muons, stream, stream_sample, detector_constants, pmt_table, detx)
         files = [Path(__file__), *(Path(str(module.__file__)) for module in modules)]
         geometry = self.request.geometry
         return {
@@ -92,15 +87,17 @@ class TelescopeSample:
         """The chain's own options."""
         return asdict(self.own)
 
-    def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
-        """Blocks of MDF records, or time slices as MEPs with margins. Raises ValueError for a geometry."""
+    def check(self) -> None:
+        """Raise ValueError for a geometry that cannot be read."""
         _stream_of(self)
-        encode = partial(encode_slice_of, self, n) if self.request.file_format == "mep" else partial(encode_block, self)
-        yield from encoded_blocks(encode, n, SUB_SLICES_PER_BLOCK, jobs)
 
-    def events(self, n: int) -> Iterator[list[RawBank]]:
-        """Raw banks of the first n sub-slices."""
-        return (sub_slice_banks(self, number) for number in range(n))
+    def sub_slice(self, number: int) -> list[RawBank]:
+        """The banks of a sub-slice."""
+        return sub_slice_banks(self, number)
+
+    def empty_sub_slice(self) -> list[RawBank]:
+        """The banks of a sub-slice without hits and truth."""
+        return banks_of_hits(_stream_of(self), np.empty(0, HIT))
 
 
 class TelescopeSimulation:
@@ -133,32 +130,3 @@ def sub_slice_banks(sample: TelescopeSample, number: int) -> list[RawBank]:
     made = _stream_of(sample)
     hits, true = made.hits(number)
     return [*banks_of_hits(made, hits), truth_bank(true)]
-
-
-def encode_block(sample: TelescopeSample, first: int, n: int) -> bytes:
-    """Sub-slices first ... first + n - 1 as MDF records."""
-    made = (sub_slice_banks(sample, number) for number in range(first, first + n))
-    return b"".join(encode_record(encode_banks(banks), run=sample.request.run) for banks in made)
-
-
-def encode_slice_of(sample: TelescopeSample, n_stream: int, first: int, n: int) -> bytes:  # noqa: ARG001
-    """The time slice of a file that begins with sub-slice `first` of a stream of `n_stream` ones."""
-    return encode_slice(sample, first // SUB_SLICES_PER_BLOCK, SUB_SLICES_PER_BLOCK, n_stream)
-
-
-def encode_slice(sample: TelescopeSample, number: int, core: int, n_stream: int) -> bytes:
-    """Time slice `number` of a stream of `n_stream` sub-slices as a MEP: `core` sub-slices between its margins.
-
-    Sub-slices before and behind the stream are empty.
-    """
-    made = _stream_of(sample)
-    empty = banks_of_hits(made, made.hits(0)[0][:0])
-    first = number * core
-    events = [
-        [
-            encode_odin(Odin(run=sample.request.run, event_id=max(i, 0))),
-            *(sub_slice_banks(sample, i) if 0 <= i < n_stream else empty),
-        ]
-        for i in range(first - MARGIN_BEFORE, first + core + MARGIN_BEHIND)
-    ]
-    return encode_mep(list(mfps_of_events(TELESCOPE_READOUT, EventTable.of_events(events), number).values()))

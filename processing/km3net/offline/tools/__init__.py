@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hltnode.processing.offline.chain_tools import ChainTools
+from hltnode.processing.offline.chain_tools import ChainTools, StreamRate
 
 if TYPE_CHECKING:
     from hltnode.processing.km3net.offline.simulation.sample import TelescopeSimulation
@@ -28,4 +28,9 @@ def _display() -> "TelescopeDisplay":
     return TelescopeDisplay()
 
 
-TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)
+TOOLS = ChainTools(
+    simulation=_simulation,
+    validation=_validation,
+    display=_display,
+    stream_rate=StreamRate(option="pmt_rate", unit="Hz of hits of a PMT"),
+)

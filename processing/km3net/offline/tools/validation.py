@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.event_files import read_event_tables
 from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.framework.readout import AUTO
-from hltnode.processing.km3net.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND
+from hltnode.processing.framework.sub_slices import between_empty_margins
+from hltnode.processing.km3net.chain import STREAMING
 from hltnode.processing.km3net.hits.collections import (
     MAX_CANDIDATES,
     MAX_WINDOWS,
@@ -26,9 +27,10 @@ from hltnode.processing.km3net.hits.flags import MARGIN
 from hltnode.processing.km3net.hits.sort_hits import sort_hits
 from hltnode.processing.km3net.offline.validation.muon_checker import MuonChecker, SliceContent
 from hltnode.processing.km3net.offline.validation.report import page_of, text_of
+from hltnode.processing.km3net.readout import TELESCOPE_READOUT
 from hltnode.processing.offline.chain_tools import CheckedSample, NoOptions, Results
 from hltnode.processing.selection.studies.row_choice import RowChoice
-from hltnode.protocol.km3net.hit_banks import HitBankType, muons_of
+from hltnode.protocol.km3net.hit_banks import muons_of
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -50,14 +52,7 @@ class MuonTruthCheck:
 
     def events(self, path: Path) -> Iterable[Sequence[RawBank]]:
         """Raw banks of the sub-slices of a file, between empty margins of the stream."""
-        empty: list[RawBank] | None = None
-        for banks in read_events(path):
-            if empty is None:
-                empty = [bank._replace(payload=memoryview(b"")) for bank in banks if bank.type == HitBankType.HITS]
-                yield from [empty] * MARGIN_BEFORE
-            yield banks
-        if empty is not None:
-            yield from [empty] * MARGIN_BEHIND
+        return between_empty_margins(TELESCOPE_READOUT, STREAMING, read_event_tables(path))
 
     def add(self, batch: CompletedBatch) -> None:
         """Compare a batch. Raises BankError for truth that cannot be read."""

@@ -7,9 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
-from hltnode.processing.framework.batch import event_flags
-from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.mu3e.detector_constants import MEV_PER_MM
 from hltnode.processing.mu3e.geometry.sensor_table import pixel_positions, sensors
@@ -22,16 +19,13 @@ from hltnode.processing.mu3e.vertices.collections import (
     window,
     window_count,
 )
-from hltnode.processing.offline.shown_event import accepting_lines, run_and_event
+from hltnode.processing.offline.sub_slice_reader import SubSliceReader, readable_hits
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
-from hltnode.protocol.errors import BankError
 from hltnode.protocol.mu3e.hit_banks import HIT, PIXELS, TRUE_DECAY, DecayKind, hits_of, true_decays_of
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.time_windows import TimeWindow, decode_window
 
-LIMITS = BatchLimits(events=5, meps=1, input_bytes=8 << 20, rows=2048)
-"""A sub-slice and empty margins."""
 CURVE_POINTS = 60
 BACKWARDS = 30.0
 """mm of transverse path before the first hit that a track is drawn: up to the target."""
@@ -95,12 +89,11 @@ class EventReader:
     """Runs single sub-slices through the chain and its lines. Raises TriggerConfigError and BackendError."""
 
     def __init__(self, chain: TriggerChain, backend: Backend, geometry: Constants, trigger: TriggerConfig) -> None:
-        self._engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=_RETAINED, with_lists=False)
-        self._runner = OfflineRunner(self._engine, workspaces=1)
+        self._reader = SubSliceReader(chain, backend, geometry, trigger, _RETAINED)
 
     def close(self) -> None:
         """Stop the back end."""
-        self._engine.close()
+        self._reader.close()
 
     def read(self, banks: Sequence[RawBank], encoding: str = AUTO) -> HitPicture:
         """The picture of a sub-slice or of a window. Raises ProtocolError, BackendError, and ValueError."""
@@ -108,39 +101,31 @@ class EventReader:
         return self._of_sub_slice(banks, encoding) if kept is None else self._of_window(kept)
 
     def _of_window(self, kept: TimeWindow) -> HitPicture:
-        if kept.hits.shape[1] != HIT.itemsize:
-            raise ValueError(f"hits of {kept.hits.shape[1]} bytes, those of this chain have {HIT.itemsize}")
-        times, places = _known(np.ascontiguousarray(kept.hits).view(HIT)[:, 0], kept.times - kept.start_ns)
+        shown = self._reader.shown(kept, HIT)
+        times, places = _known(shown.hits, shown.times)
         return HitPicture(
             times=times,
             places=places,
-            windows=np.array([[0, kept.end_ns - kept.start_ns]], np.int64),
+            windows=shown.windows,
             vertices=_NO_PLACES,
             curves=_NO_CURVES,
             vertex_rows=(),
             true=_NO_PLACES,
-            title=f"run {kept.run}, slice {kept.slice}, window {kept.number} at {kept.start_ns} ns",
-            flags=tuple(self._engine.flags.names(kept.flags)),
+            title=shown.title,
+            flags=shown.flags,
             lines=None,
         )
 
     def _of_sub_slice(self, banks: Sequence[RawBank], encoding: str) -> HitPicture:
-        chain = self._engine.chain
-        streaming = chain.streaming
-        before, behind = (0, 0) if streaming is None else (streaming.margin_before, streaming.margin_behind)
-        read_out = [bank for bank in banks if chain.readout.source_of(bank) is not None]
-        empty = [RawBank(bank.type, bank.version, bank.source_id, memoryview(b"")) for bank in read_out]
-        events = [*[empty] * before, list(banks), *[empty] * behind]
-        (batch,) = self._runner.run([encode_mep(chain, events, encoding=encoding)])
-        workspace = batch.workspace
-        counts = {each.name: int(workspace.fetch(each.name)[before]) for each in (vertex_count, window_count)}
-        tracks = workspace.fetch(track.name).reshape(-1, MAX_TRACKS)[before]
-        vertices = workspace.fetch(vertex.name).reshape(-1, MAX_VERTICES)[before][: counts[vertex_count.name]]
-        windows = workspace.fetch(window.name).reshape(-1, MAX_WINDOWS)[before][: counts[window_count.name]]
+        computed = self._reader.compute(banks, encoding)
+        workspace, place = computed.workspace, computed.place
+        counts = {each.name: int(workspace.fetch(each.name)[place]) for each in (vertex_count, window_count)}
+        tracks = workspace.fetch(track.name).reshape(-1, MAX_TRACKS)[place]
+        vertices = workspace.fetch(vertex.name).reshape(-1, MAX_VERTICES)[place][: counts[vertex_count.name]]
+        windows = workspace.fetch(window.name).reshape(-1, MAX_WINDOWS)[place][: counts[window_count.name]]
         of_vertices = np.unique([vertices[name] for name in ("track0", "track1", "track2")])
-        hits = _hits(banks)
+        hits = readable_hits(banks, hits_of, HIT)
         times, places = _known(hits, hits["time"].astype(np.int64))
-        run, number = run_and_event(banks)
         decays = true_decays_of(banks)
         decays = np.empty(0, TRUE_DECAY) if decays is None else decays
         of_three = np.isin(decays["kind"], (DecayKind.SIGNAL, DecayKind.CONVERSION))
@@ -154,9 +139,9 @@ class EventReader:
                 zip(*(vertices[name].tolist() for name in ("time", "energy", "momentum", "chi2")), strict=True)
             ),
             true=decays["vertex"][of_three].astype(np.float64),
-            title="sub-slice" if number is None else f"run {run}, sub-slice {number}",
-            flags=tuple(self._engine.flags.names(int(workspace.host_array(event_flags.name)[before]))),
-            lines=accepting_lines(self._engine.lines, workspace.output.lines[before]),
+            title=computed.title,
+            flags=computed.flags,
+            lines=computed.lines,
         )
 
 
@@ -164,14 +149,3 @@ def _known(hits: NDArray[np.void], times: NDArray[np.int64]) -> tuple[NDArray[np
     """Times and places of the hits of pixels that exist."""
     known = (hits["sensor"] < len(sensors())) & (hits["column"] < PIXELS) & (hits["row"] < PIXELS)
     return times[known], pixel_positions(hits[known])
-
-
-def _hits(banks: Sequence[RawBank]) -> NDArray[np.void]:
-    """The hits of a sub-slice; none of a bank that the kernels refuse, too."""
-    found = [np.empty(0, HIT)]
-    for bank in banks:
-        try:
-            found.append(hits_of([bank]))
-        except BankError:
-            continue
-    return np.concatenate(found)

@@ -1,27 +1,26 @@
 """Time slices of a simulated stream as files, for `hltnode simulate`."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import typer
 
 from hltnode.processing.mu3e import detector_constants
-from hltnode.processing.mu3e.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND
+from hltnode.processing.mu3e.chain import STREAMING
 from hltnode.processing.mu3e.geometry import sensor_table
 from hltnode.processing.mu3e.geometry.sensor_table import SOURCES
 from hltnode.processing.mu3e.offline.simulation import decays, flight, phase_space, stream
 from hltnode.processing.mu3e.offline.simulation.stream import Conditions, HitStream
 from hltnode.processing.mu3e.readout import MU3E_READOUT
+from hltnode.processing.offline import stream_sample
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
-from hltnode.processing.offline.worker_processes import encoded_blocks
-from hltnode.protocol.event_table import EventTable
-from hltnode.protocol.mfp_packing import mfps_of_events
+from hltnode.processing.offline.stream_sample import StreamSample
 from hltnode.protocol.mu3e.hit_banks import (
     HIT,
     DecayKind,
@@ -30,13 +29,7 @@ from hltnode.protocol.mu3e.hit_banks import (
     true_ids_bank,
     true_particles_bank,
 )
-from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.mep import encode_mep
-from hltnode.protocol.raw_data.odin import Odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
-
-SUB_SLICES_PER_BLOCK = 256
-"""Also the sub-slices of a time slice without its margins, in files of MEPs. Empty ones fill the last slice."""
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 class SampleName(StrEnum):
@@ -87,11 +80,12 @@ class PixelOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class PixelSample:
+class PixelSample(StreamSample):
     """The sub-slices of a request; one is an event of the file."""
 
-    request: SampleRequest
     own: PixelOptions
+    readout: ClassVar = MU3E_READOUT
+    streaming: ClassVar = STREAMING
 
     @property
     def name(self) -> str:
@@ -101,7 +95,7 @@ class PixelSample:
     @property
     def identity(self) -> dict[str, Any]:
         """The request and the code."""
-        modules = (decays, flight, phase_space, stream, detector_constants, sensor_table)
+        modules = (decays, flight, phase_space, stream, stream_sample, detector_constants, sensor_table)
         files = [Path(__file__), *(Path(str(module.__file__)) for module in modules)]
         return {
             "seed": self.request.seed,
@@ -116,15 +110,17 @@ class PixelSample:
         """The chain's own options."""
         return asdict(self.own)
 
-    def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
-        """Blocks of MDF records, or time slices as MEPs with margins. Raises ValueError for a geometry."""
+    def check(self) -> None:
+        """Raise ValueError for a geometry."""
         _stream_of(self)
-        encode = partial(encode_slice_of, self, n) if self.request.file_format == "mep" else partial(encode_block, self)
-        yield from encoded_blocks(encode, n, SUB_SLICES_PER_BLOCK, jobs)
 
-    def events(self, n: int) -> Iterator[list[RawBank]]:
-        """Raw banks of the first n sub-slices. Raises ValueError for a geometry."""
-        return (sub_slice_banks(self, number) for number in range(n))
+    def sub_slice(self, number: int) -> list[RawBank]:
+        """The banks of a sub-slice."""
+        return sub_slice_banks(self, number)
+
+    def empty_sub_slice(self) -> list[RawBank]:
+        """The banks of a sub-slice without hits and truth."""
+        return [hits_bank(source, np.empty(0, HIT)) for source in range(SOURCES)]
 
 
 class PixelSimulation:
@@ -160,35 +156,3 @@ def sub_slice_banks(sample: PixelSample, number: int) -> list[RawBank]:
         true_particles_bank(made.particles),
         true_decays_bank(made.decays),
     ]
-
-
-def empty_sub_slice() -> list[RawBank]:
-    """The banks of a sub-slice without hits and truth."""
-    return [hits_bank(source, np.empty(0, HIT)) for source in range(SOURCES)]
-
-
-def encode_block(sample: PixelSample, first: int, n: int) -> bytes:
-    """Sub-slices first ... first + n - 1 as MDF records."""
-    made = (sub_slice_banks(sample, number) for number in range(first, first + n))
-    return b"".join(encode_record(encode_banks(banks), run=sample.request.run) for banks in made)
-
-
-def encode_slice_of(sample: PixelSample, n_stream: int, first: int, n: int) -> bytes:  # noqa: ARG001
-    """The time slice of a file that begins with sub-slice `first` of a stream of `n_stream` ones."""
-    return encode_slice(sample, first // SUB_SLICES_PER_BLOCK, SUB_SLICES_PER_BLOCK, n_stream)
-
-
-def encode_slice(sample: PixelSample, number: int, core: int, n_stream: int) -> bytes:
-    """Time slice `number` of a stream of `n_stream` sub-slices as a MEP: `core` sub-slices between its margins.
-
-    Sub-slices before and behind the stream are empty.
-    """
-    first = number * core
-    events: list[Sequence[RawBank]] = [
-        [
-            encode_odin(Odin(run=sample.request.run, event_id=max(i, 0))),
-            *(sub_slice_banks(sample, i) if 0 <= i < n_stream else empty_sub_slice()),
-        ]
-        for i in range(first - MARGIN_BEFORE, first + core + MARGIN_BEHIND)
-    ]
-    return encode_mep(list(mfps_of_events(MU3E_READOUT, EventTable.of_events(events), number).values()))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hltnode.processing.offline.chain_tools import ChainTools
+from hltnode.processing.offline.chain_tools import ChainTools, StreamRate
 
 if TYPE_CHECKING:
     from hltnode.processing.mu3e.offline.simulation.sample import PixelSimulation
@@ -28,4 +28,9 @@ def _display() -> "PixelDisplay":
     return PixelDisplay()
 
 
-TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)
+TOOLS = ChainTools(
+    simulation=_simulation,
+    validation=_validation,
+    display=_display,
+    stream_rate=StreamRate(option="muon_rate", unit="stopped muons/s"),
+)

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.event_files import read_event_tables
 from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.framework.readout import AUTO
-from hltnode.processing.mu3e.detector_constants import MARGIN_BEFORE, MARGIN_BEHIND
+from hltnode.processing.framework.sub_slices import between_empty_margins
+from hltnode.processing.mu3e.chain import STREAMING
 from hltnode.processing.mu3e.hits.flags import MARGIN
 from hltnode.processing.mu3e.hits.sort_hits import sort_hits
 from hltnode.processing.mu3e.offline.validation.decay_checker import DecayChecker, SliceContent
 from hltnode.processing.mu3e.offline.validation.report import page_of, text_of
+from hltnode.processing.mu3e.readout import MU3E_READOUT
 from hltnode.processing.mu3e.tracks.collections import own_track_count, track, track_count, tracks
 from hltnode.processing.mu3e.vertices.collections import (
     vertex,
@@ -34,7 +36,6 @@ from hltnode.protocol.errors import BankError, RejectReason
 from hltnode.protocol.mu3e.hit_banks import (
     TRUE_DECAY,
     TRUE_PARTICLE,
-    HitBankType,
     hits_of,
     true_decays_of,
     true_ids_of,
@@ -80,14 +81,7 @@ class DecayTruthCheck:
 
     def events(self, path: Path) -> Iterable[Sequence[RawBank]]:
         """Raw banks of the sub-slices of a file, between empty margins of the stream."""
-        empty: list[RawBank] | None = None
-        for banks in read_events(path):
-            if empty is None:
-                empty = [bank._replace(payload=memoryview(b"")) for bank in banks if bank.type == HitBankType.HITS]
-                yield from [empty] * MARGIN_BEFORE
-            yield banks
-        if empty is not None:
-            yield from [empty] * MARGIN_BEHIND
+        return between_empty_margins(MU3E_READOUT, STREAMING, read_event_tables(path))
 
     def add(self, batch: CompletedBatch) -> None:
         """Compare a batch. Raises BankError for truth that cannot be read."""

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from hltnode.daemon.cli import app
 from hltnode.processing.km3net.chain import CHAIN
 from hltnode.processing.km3net.offline.display.picture import TRUTH, colours_of, hit_drawing
-from hltnode.processing.km3net.offline.simulation.sample import TelescopeOptions, TelescopeSample, encode_block
+from hltnode.processing.km3net.offline.simulation.sample import TelescopeOptions, TelescopeSample
 from hltnode.processing.km3net.offline.tools import TOOLS
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.pages.time_colours import OTHER
@@ -54,7 +54,7 @@ def test_hits_have_the_colour_of_their_time_and_their_place() -> None:
 def test_the_command_writes_html_and_png(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     file = tmp_path / "k.mdf"
-    file.write_bytes(encode_block(SAMPLE, 3, 1))
+    file.write_bytes(SAMPLE.encode_records(3, 1))
     for name, start in (("e.html", b"<!"), ("e.png", b"\x89PNG")):
         done = CliRunner().invoke(app, ["display", str(file), "--chain", "km3net", "-o", str(tmp_path / name)])
         assert done.exit_code == 0, done.output

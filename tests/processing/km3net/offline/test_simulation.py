@@ -10,14 +10,13 @@ from hltnode.processing.km3net.detector_constants import CHERENKOV_COSINE, SPEED
 from hltnode.processing.km3net.geometry.pmt_table import km3net_tower
 from hltnode.processing.km3net.offline.simulation.muons import Muon, arrival_times, drawn_muon, expected_photoelectrons
 from hltnode.processing.km3net.offline.simulation.sample import (
-    SUB_SLICES_PER_BLOCK,
     TelescopeOptions,
     TelescopeSample,
-    encode_block,
     sub_slice_banks,
 )
 from hltnode.processing.km3net.offline.simulation.stream import Conditions, HitStream, source_of_pmts
 from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.processing.offline.stream_sample import SUB_SLICES_PER_BLOCK
 from hltnode.protocol.km3net.hit_banks import HITS_VERSION, HitBankType, decode_hits, hits_of, muons_of
 from hltnode.protocol.raw_data.mep import iter_meps
 from hltnode.protocol.raw_data.mfp import events_of_mfps
@@ -97,9 +96,9 @@ def test_files_have_a_bank_for_each_floor_in_the_order_of_pmts() -> None:
         assert (source_of_pmts(TOWER)[hits["pmt"]] == floor).all()
         assert (np.diff(hits["pmt"].astype(np.int64) << 32 | hits["time"]) >= 0).all()
     assert muons_of(banks) is not None
-    whole = encode_block(sample, 0, 6)
-    assert encode_block(sample, 0, 4) + encode_block(sample, 4, 2) == whole
-    assert encode_block(replace(sample, request=SampleRequest(seed=7, run=12)), 0, 6) != whole
+    whole = sample.encode_records(0, 6)
+    assert sample.encode_records(0, 4) + sample.encode_records(4, 2) == whole
+    assert replace(sample, request=SampleRequest(seed=7, run=12)).encode_records(0, 6) != whole
 
 
 def test_a_mep_repeats_the_sub_slices_of_its_neighbours_and_the_last_one_is_filled() -> None:

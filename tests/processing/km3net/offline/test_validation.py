@@ -13,7 +13,6 @@ from hltnode.daemon.cli import app
 from hltnode.processing.km3net.offline.simulation.sample import (
     TelescopeOptions,
     TelescopeSample,
-    encode_block,
     sub_slice_banks,
 )
 from hltnode.processing.km3net.offline.validation.muon_checker import SHIFT, MuonChecker, SliceContent
@@ -53,7 +52,7 @@ def test_muons_candidates_and_windows_are_counted_as_by_hand() -> None:
 def test_the_command_finds_muons_and_writes_json_and_page(tmp_path: Path) -> None:
     sample = TelescopeSample(SampleRequest(seed=8, run=3), TelescopeOptions(muon_rate=20_000.0, radius=20.0))
     file = tmp_path / "m.mdf"
-    file.write_bytes(encode_block(sample, 0, 150))
+    file.write_bytes(sample.encode_records(0, 150))
     options = ["--json", str(tmp_path / "v.json"), "--report", str(tmp_path / "v.html")]
     done = CliRunner().invoke(app, ["validate", str(file), "--chain", "km3net", *options])
     assert done.exit_code == 0, done.output

@@ -14,7 +14,7 @@ from hltnode.processing.mu3e.detector_constants import MEV_PER_MM
 from hltnode.processing.mu3e.offline.display.event_reader import BACKWARDS, CURVE_POINTS, HitPicture, track_curves
 from hltnode.processing.mu3e.offline.display.picture import FOUND, VIEWS, hit_drawing
 from hltnode.processing.mu3e.offline.simulation.flight import fly
-from hltnode.processing.mu3e.offline.simulation.sample import PixelOptions, PixelSample, SampleName, encode_block
+from hltnode.processing.mu3e.offline.simulation.sample import PixelOptions, PixelSample, SampleName
 from hltnode.processing.mu3e.offline.tools import TOOLS
 from hltnode.processing.mu3e.tracks.collections import TRACK
 from hltnode.processing.offline.chain_tools import SampleRequest
@@ -100,7 +100,7 @@ def test_times_have_colours_from_the_first_to_the_last_one_of_the_span() -> None
 def test_the_command_writes_html_and_png(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     file = tmp_path / "k.mdf"
-    file.write_bytes(encode_block(SAMPLE, 3, 1))
+    file.write_bytes(SAMPLE.encode_records(3, 1))
     for name, start in (("e.html", b"<!"), ("e.png", b"\x89PNG")):
         done = CliRunner().invoke(app, ["display", str(file), "--chain", "mu3e", "-o", str(tmp_path / name)])
         assert done.exit_code == 0, done.output

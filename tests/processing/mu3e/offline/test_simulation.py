@@ -14,8 +14,6 @@ from hltnode.processing.mu3e.offline.simulation.sample import (
     PixelOptions,
     PixelSample,
     SampleName,
-    encode_block,
-    encode_slice,
     sub_slice_banks,
 )
 from hltnode.processing.mu3e.offline.simulation.stream import CHUNK, Conditions, HitStream, SubSlice
@@ -172,16 +170,16 @@ def test_files_have_the_banks_of_all_sources_and_the_truth() -> None:
     assert decays is not None
     assert (decays["kind"] == DecayKind.CONVERSION).sum() == 1
     assert len(particles) == decays["particles"].sum()
-    whole = encode_block(sample, 0, 6)
-    assert encode_block(sample, 0, 4) + encode_block(sample, 4, 2) == whole
-    assert encode_block(replace(sample, request=SampleRequest(seed=7, run=12)), 0, 6) != whole
+    whole = sample.encode_records(0, 6)
+    assert sample.encode_records(0, 4) + sample.encode_records(4, 2) == whole
+    assert replace(sample, request=SampleRequest(seed=7, run=12)).encode_records(0, 6) != whole
 
 
 def test_a_mep_repeats_the_sub_slices_of_its_neighbours_and_the_last_one_is_filled() -> None:
     sample = PixelSample(SampleRequest(seed=6, run=12, file_format="mep"), PixelOptions(muon_rate=1e7))
     slices = []
     for number in (0, 1):
-        (mep,) = iter_meps(encode_slice(sample, number, 4, 6))
+        (mep,) = iter_meps(sample.encode_slice(number, 4, 6))
         assert mep.mfps[1].event_id == number
         slices.append([hits_of(banks) for banks in events_of_mfps(mep.mfps)])
     assert [len(each) for each in slices] == [6, 6]

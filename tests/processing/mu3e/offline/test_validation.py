@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
-from hltnode.processing.mu3e.offline.simulation.sample import PixelOptions, PixelSample, SampleName, encode_block
+from hltnode.processing.mu3e.offline.simulation.sample import PixelOptions, PixelSample, SampleName
 from hltnode.processing.mu3e.offline.tools import TOOLS
 from hltnode.processing.mu3e.offline.tools.validation import true_hits
 from hltnode.processing.offline.chain_tools import SampleRequest
@@ -35,7 +35,7 @@ def validated(arguments: list[str]) -> str:
 
 def test_signal_of_a_quiet_stream_is_found_with_its_vertex(tmp_path: Path) -> None:
     file, result_file = tmp_path / "s.mdf", tmp_path / "v.json"
-    file.write_bytes(encode_block(SAMPLE, 0, N))
+    file.write_bytes(SAMPLE.encode_records(0, N))
     text = validated([str(file), "--json", str(result_file)])
     result = json.loads(result_file.read_text())
     assert result["sub_slices"] == N
