@@ -5,10 +5,10 @@
 // on a helix. chi2 of five differences has a limit. Of several segments on a helix the next one is to win, though its
 // differences need not be the smallest ones: the smallest sum of chi2 and a chi2 for the length of the way decides; of
 // equal ones the first end. Clones take no part. An outer and an inner end at the central electrode may be those of a
-// track of another collision, whose z is wrong in opposite directions. Of most segments the search reads only slopes and curvatures, which
-// lie by bins. Blocks of an event share its segments in the order of bins: those
-// of a block have the same near segments, which so stay in the cache. Threads stride over the segments of a block.
-// Bounds: those of the tracks.
+// track of another collision, whose z is wrong in opposite directions. Of most segments the search reads only slopes
+// and curvatures, which lie by bins. Blocks of an event share its segments in the order of bins: those of a block have
+// the same near segments, which so stay in the cache. Threads stride over the segments of a block. Bounds: those of the
+// tracks.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_link_segments.h"

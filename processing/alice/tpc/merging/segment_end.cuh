@@ -112,8 +112,8 @@ __device__ bool is_out_of_time(const tpc_segment_end& a, const tpc_segment_end& 
 }
 
 /// The differences between the way out of `a` and the way into `b`; chi2 is tpc_no_continuation if the way is too long,
-/// or b is not met in its direction. out_of_time: the difference in z is that of the distances to the central electrode,
-/// and the error as large as the way in z, since the way crosses the electrode anywhere between both ends.
+/// or b is not met in its direction. out_of_time: the difference in z is that of the distances to the central
+/// electrode, and the error as large as the way in z, since the way crosses the electrode anywhere between both ends.
 __device__ tpc_difference continuation(const tpc_continuation& limits, const tpc_segment_end& a,
                                        const tpc_segment_end& b, bool out_of_time)
 {
