@@ -40,10 +40,23 @@ def angle_at(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.float
     return signed
 
 
+def is_out_of_time(a: NDArray[np.void], b: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether two ends lead to the central electrode from both sides, too far apart in z for one helix; broadcast."""
+    dx, dy, dz = b["x"] - a["x"], b["y"] - a["y"], b["z"] - a["z"]
+    inwards = (a["z"] * b["z"] < 0) & (a["z"] * a["slope"] < 0) & (b["z"] * b["slope"] < 0)
+    shifted: NDArray[np.bool_] = inwards & (
+        np.abs(dz) - ONE > f(1.58) * np.abs(a["slope"]) * np.sqrt(dx * dx + dy * dy)
+    )
+    return shifted
+
+
 def continuation(
-    limits: Limits, a: NDArray[np.void], b: NDArray[np.void]
+    limits: Limits, a: NDArray[np.void], b: NDArray[np.void], out_of_time: NDArray[np.bool_] | bool = False
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """chi2 and cm of the way of the differences of the way out of each end a and the way into b; broadcast."""
+    """chi2 and cm of the way of the differences of the way out of each end a and the way into b; broadcast.
+
+    out_of_time: pairs whose ends are as far from the central electrode, at another time.
+    """
     k, dx, dy = a["curvature"], b["x"] - a["x"], b["y"] - a["y"]
     t = dx * a["along_x"] + dy * a["along_y"]
     w = dy * a["along_x"] - dx * a["along_y"]
@@ -79,12 +92,15 @@ def continuation(
             + TWO * (f_by_d * cosine * a["df"] + f_by_d * by_f * a["dk"] + cosine * by_f * a["fk"])
         )
         quarter = f(0.25) * gap
+        z = np.where(out_of_time, a["z"] + b["z"], z)
+        crossing = np.where(out_of_time, (a["slope"] * gap) * (a["slope"] * gap), f(0))
         zz = (
             a["zz"]
             + b["zz"]
             + gap * (a["lz"] + quarter * a["ll"])
             + gap * (b["lz"] + quarter * b["ll"])
             + a["slope"] * a["slope"] * (ONE + (k * gap) * (k * gap)) * limits.distance * limits.distance
+            + crossing
         )
         chi2 = (
             distance * distance / (dd + b["dd"] + limits.distance * limits.distance)
@@ -108,9 +124,10 @@ def best_ends(
     """
     n = len(ends)
     flat = ends.reshape(-1)
-    chi2, gap = continuation(limits, flat[:, None], flat[None, :])
-    score = chi2 + np.where(gap > 0, gap * f(c["chi2_of_gap"]), f(0))
     inner = np.arange(2 * n) % 2 == 0
+    out_of_time = (inner[:, None] != inner[None, :]) & is_out_of_time(flat[:, None], flat[None, :])
+    chi2, gap = continuation(limits, flat[:, None], flat[None, :], out_of_time)
+    score = chi2 + np.where(gap > 0, gap * f(c["chi2_of_gap"]), f(0))
     straight = flat["curvature"] * flat["curvature"] < ONE / (f(c["max_turning_radius"]) * f(c["max_turning_radius"]))
     allowed = (chi2 < f(c["max_chi2"])) & ~(inner[:, None] & inner[None, :] & straight[:, None])
     segment = np.arange(2 * n) // 2
@@ -165,12 +182,12 @@ def clones_of(longer: NDArray[np.int64]) -> dict[int, int]:
 
 
 def merged_segments(
-    best: NDArray[np.int64], clones: dict[int, int], z: NDArray[np.float32], most: int = 32
+    best: NDArray[np.int64], clones: dict[int, int], ends: NDArray[np.void], most: int = 32
 ) -> tuple[list[tuple[list[int], int]], bool]:
     """The segments of each merged track in the order of flight with the length of the first way, and whether a chain
-    was too long. z: f32[segments, 2], of the ends."""
+    was too long. ends: SEGMENT_END[segments, 2]."""
     linked = {end: int(to) for end, to in enumerate(best) if to != NONE and best[int(to)] == end}
-    of_clones = set(clones.values())
+    of_clones, z, flat = set(clones.values()), ends["z"], ends.reshape(-1)
     seen: set[int] = set()
     found: list[tuple[list[int], int]] = []
     is_long = False
@@ -202,6 +219,11 @@ def merged_segments(
             seen.update(members)
             continue
         seen.update(members)
-        run = next((k for k in range(1, len(ways)) if ways[k] % 2 != ways[0] % 2), len(ways))
+        breaks = (
+            k
+            for k in range(1, len(ways))
+            if ways[k] % 2 != ways[0] % 2 or is_out_of_time(flat[ways[k - 1] ^ 1], flat[ways[k]])
+        )
+        run = next(breaks, len(ways))
         found.append((with_clones(members), len(with_clones(members[:run]))))
     return found, is_long

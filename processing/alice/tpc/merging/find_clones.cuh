@@ -49,7 +49,7 @@ HLT_KERNEL(tpc_find_clones)
             const uint32_t of_other = p.tpc_tracks.track[first + other].n_clusters;
             if (of_other < n || (of_other == n && other > i)) return;
             if (!hlt::covers_half(rows + 2u * other, rows + 2u * i)) return;
-            const float chi2 = hlt::continuation(limits, hlt::reversed(inner[other]), inner[i]).chi2;
+            const float chi2 = hlt::continuation(limits, hlt::reversed(inner[other]), inner[i], false).chi2;
             if (chi2 < best || (chi2 == best && other < found)) {
                 best = chi2;
                 found = other;

@@ -11,6 +11,7 @@
 #include "alice/tpc/generated/tpc_flags.h"
 #include "alice/tpc/merging/generated/tpc_join_segments.h"
 #include "alice/tpc/merging/links.cuh"
+#include "alice/tpc/merging/segment_end.cuh"
 
 namespace hlt {
 
@@ -84,8 +85,9 @@ HLT_KERNEL(tpc_join_segments)
             if (found.is_long) break;
             const uint32_t next = chain.link(into ^ 1u);
             if (next == hlt::tpc_no_end) break;
-            // The run ends where the particle turns, from one outer end to another, or from one inner end to another.
-            same_way = same_way && next % 2u == into % 2u;
+            // The run ends where the particle turns, from one outer end to another, or from one inner end to another;
+            // and at the central electrode out of time, where z would jump in the fit.
+            same_way = same_way && next % 2u == into % 2u && !hlt::is_out_of_time(ends[into ^ 1u], ends[next]);
             into = next;
         }
         p.tpc_merged_tracks.run[merged] = static_cast<uint16_t>(run);

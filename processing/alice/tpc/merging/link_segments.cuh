@@ -4,10 +4,11 @@
 // the central electrode, or turns back: in each case its way goes on from an end of a segment to an end of another one,
 // on a helix. chi2 of five differences has a limit. Of several segments on a helix the next one is to win, though its
 // differences need not be the smallest ones: the smallest sum of chi2 and a chi2 for the length of the way decides; of
-// equal ones the first end. Clones take no part. Of most segments the search reads only slopes and curvatures, which
-// lie by bins. Blocks of an event share its segments in the order of bins: those
-// of a block have the same near segments, which so stay in the cache. Threads stride over the segments of a block.
-// Bounds: those of the tracks.
+// equal ones the first end. Clones take no part. An outer and an inner end at the central electrode may be those of a
+// track of another collision, whose z is wrong in opposite directions. Of most segments the search reads only slopes
+// and curvatures, which lie by bins. Blocks of an event share its segments in the order of bins: those of a block have
+// the same near segments, which so stay in the cache. Threads stride over the segments of a block. Bounds: those of the
+// tracks.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_link_segments.h"
@@ -46,7 +47,9 @@ HLT_KERNEL(tpc_link_segments)
                             if (hlt::differs_too_much(limits, from, ends[k], p.max_chi2) ||
                                 hlt::misses(limits, from, ends[k], p.max_chi2))
                                 continue;
-                            const hlt::tpc_difference to = hlt::continuation(limits, from, ends[k]);
+                            // Ends of turns have long ways, on which other tracks are as near: they stay in time.
+                            const bool out_of_time = own != k % 2u && hlt::is_out_of_time(from, ends[k]);
+                            const hlt::tpc_difference to = hlt::continuation(limits, from, ends[k], out_of_time);
                             if (!(to.chi2 < p.max_chi2)) continue;
                             const float score = to.chi2 + (to.gap > 0.f ? to.gap * p.chi2_of_gap : 0.f);
                             if ((score < best[own] || (score == best[own] && k < found[own])) &&

@@ -95,10 +95,27 @@ __device__ bool misses(const tpc_continuation& limits, const tpc_segment_end& a,
     return distance * distance > above_rounding * max_chi2 * variance * square(1.f + most_m);
 }
 
+/// An arc of at most half a turn is shorter than this many chords.
+constexpr float tpc_arc_of_chord = 1.58f;
+/// cm: smaller differences in z may be those of the fits.
+constexpr float tpc_least_time_shift = 1.f;
+
+/// Whether two ends lead to the central electrode from both sides, and are too far apart in z for one helix. The
+/// clusters of another collision come at another time: they lie shifted in z by the same way on both sides, in opposite
+/// directions.
+__device__ bool is_out_of_time(const tpc_segment_end& a, const tpc_segment_end& b)
+{
+    if (!(a.z * b.z < 0.f && a.z * a.slope < 0.f && b.z * b.slope < 0.f)) return false;
+    const float dx = b.x - a.x, dy = b.y - a.y, dz = b.z - a.z, slope = a.slope < 0.f ? -a.slope : a.slope;
+    const float apart = (dz < 0.f ? -dz : dz) - tpc_least_time_shift;
+    return apart > tpc_arc_of_chord * slope * square_root(dx * dx + dy * dy);
+}
+
 /// The differences between the way out of `a` and the way into `b`; chi2 is tpc_no_continuation if the way is too long,
-/// or b is not met in its direction.
+/// or b is not met in its direction. out_of_time: the difference in z is that of the distances to the central
+/// electrode, and the error as large as the way in z, since the way crosses the electrode anywhere between both ends.
 __device__ tpc_difference continuation(const tpc_continuation& limits, const tpc_segment_end& a,
-                                       const tpc_segment_end& b)
+                                       const tpc_segment_end& b, bool out_of_time)
 {
     constexpr tpc_difference none{tpc_no_continuation, 0.f};
     const float k = a.curvature, dx = b.x - a.x, dy = b.y - a.y;
@@ -121,7 +138,7 @@ __device__ tpc_difference continuation(const tpc_continuation& limits, const tpc
     const float distance = (2.f * w - k * (t * t + w * w)) / (1.f + m);
     const float angle = ey * b.along_x - ex * b.along_y;
     const float bend = a.curvature + b.curvature, slope = a.slope + b.slope;
-    const float z = b.z - a.z - gap * 0.5f * (a.slope - b.slope);
+    const float z = out_of_time ? a.z + b.z : b.z - a.z - gap * 0.5f * (a.slope - b.slope);
 
     // Derivatives of a distance on a circle: d'' + k^2 d = change of k.
     const float by_f = t / m, by_k = q > 0.f ? t * t / (m * (m + q)) : (1.f - cosine) / (k * k);
@@ -130,8 +147,9 @@ __device__ tpc_difference continuation(const tpc_continuation& limits, const tpc
                      2.f * (cosine * by_f * a.df + cosine * by_k * a.dk + by_f * by_k * a.fk);
     const float ff = f_by_d * f_by_d * a.dd + cosine * cosine * a.ff + by_f * by_f * a.kk +
                      2.f * (f_by_d * cosine * a.df + f_by_d * by_f * a.dk + cosine * by_f * a.fk);
+    const float crossing = out_of_time ? square(a.slope * gap) : 0.f;
     const float zz = a.zz + b.zz + gap * (a.lz + 0.25f * gap * a.ll) + gap * (b.lz + 0.25f * gap * b.ll) +
-                     square(a.slope) * (1.f + square(k * gap)) * limits.distance * limits.distance;
+                     square(a.slope) * (1.f + square(k * gap)) * limits.distance * limits.distance + crossing;
     const float chi2 = distance * distance / (dd + b.dd + square(limits.distance)) +
                        angle * angle / (ff + b.ff + square(limits.angle)) +
                        bend * bend / (a.kk + b.kk + square(limits.curvature * k)) + z * z / (zz + square(limits.z)) +

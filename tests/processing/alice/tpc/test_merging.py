@@ -31,6 +31,7 @@ from tests.processing.alice.merging_oracle import (
     clones_of,
     continuation,
     f,
+    is_out_of_time,
     longer_segments,
     merged_segments,
 )
@@ -113,7 +114,10 @@ def event() -> Merged:
     tracks = [helix(9.0 * s, rng.uniform(0, 6), 0.15, 3.0, 1.2) for s in (-1, 1)]
     tracks += [helix(rng.uniform(-4, 4), rng.uniform(0, 6), rng.uniform(-0.9, 0.9), -8.0) for _ in range(14)]
     tracks += [helix(1.5, 0.1 + 0.35 * i, -0.15, 20.0) for i in range(3)]
-    given = together(*tracks)
+    late = [helix(q, phi, -0.3, 40.0) for q, phi in ((0.3, 0.2), (-0.6, 2.5), (0.2, 4.4))]
+    for clusters in (each for track in late for each in track.values()):
+        clusters["z"] += np.uint16(25.0 / 0.004)
+    given = together(*tracks, *late)
     for number, clusters in given.items():
         clusters["y"] += np.rint(rng.normal(0, 0.05 / 0.0015, len(clusters))).astype(np.int16).view(np.uint16)
         clusters["z"] += np.rint(rng.normal(0, 0.05 / 0.004, len(clusters))).astype(np.int16).view(np.uint16)
@@ -143,15 +147,22 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     left_out = np.isin(np.arange(len(t)), list(clones.values()))
     limits, c = limits_of(link_segments, "max_gap", "max_overlap")
     assert event.best.tolist() == best_ends(limits, event.ends, event.bins, left_out, c).tolist()
-    expected, is_long = merged_segments(event.best, clones, event.ends["z"])
+    expected, is_long = merged_segments(event.best, clones, event.ends)
     assert (event.segments, event.run.tolist(), is_long) == (
         [each for each, _ in expected],
         [run for _, run in expected],
         False,
     )
+    assert event_has_links_out_of_time(event)
     sizes = [len(each) for each in event.segments]
     assert max(sizes) >= 4
     assert len(sizes) < 0.6 * len(t)
+
+
+def event_has_links_out_of_time(event: Merged) -> bool:
+    flat = event.ends.reshape(-1)
+    mutual = [a for a, b in enumerate(event.best.tolist()) if b != NO_END and event.best[b] == a]
+    return bool(is_out_of_time(flat[mutual], flat[event.best[mutual]]).any())
 
 
 def outwards(oracle: Slice, found: Merged, clusters: NDArray[np.uint32]) -> State | None:
@@ -339,17 +350,22 @@ def test_merged_tracks_depend_neither_on_the_order_of_clusters_nor_on_threads(ev
 LIMITS = BatchLimits(events=1, input_bytes=1 << 16)
 
 
-def joined(best: list[int], clones: dict[int, int], z: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-    n = len(z)
-    ends = np.zeros((2, n), SEGMENT_END.dtype)
-    ends["z"] = z.T
+def ends_at(z: NDArray[np.float32]) -> NDArray[np.void]:
+    """Ends of segments at some z, without slope."""
+    ends = np.zeros(z.shape, SEGMENT_END.dtype)
+    ends["z"] = z
+    return ends
+
+
+def joined(best: list[int], clones: dict[int, int], ends: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+    n = len(ends)
     longer, shorter = np.full(n, NO_END, np.uint32), np.full(n, NO_END, np.uint32)
     for of, clone in clones.items():
         longer[clone], shorter[of] = of, clone
     given = {
         "tpc_tracks.count": np.array([n], np.uint32),
-        "tpc_tracks.inner": ends[0],
-        "tpc_tracks.outer": ends[1],
+        "tpc_tracks.inner": ends[:, 0],
+        "tpc_tracks.outer": ends[:, 1],
         "tpc_tracks.best_end": np.array(best, np.uint32),
         "tpc_tracks.longer": longer,
         "tpc_tracks.shorter": shorter,
@@ -382,10 +398,10 @@ def test_a_chain_that_is_too_long_stays_apart_and_is_noted() -> None:
             best += [2 * ((i + 1) % n) if i < n - 1 or ring else NO_END]
         clones = {i: n + i for i in range(n_clones)}
         best += [NO_END] * (2 * n_clones)
-        z = np.zeros((n + n_clones, 2), np.float32)
-        found = joined(best, clones, z)
+        ends = np.zeros((n + n_clones, 2), SEGMENT_END.dtype)
+        found = joined(best, clones, ends)
         assert found["events.flags"][0] == (LONG_CHAIN.mask if is_long else 0)
-        expected, long_too = merged_segments(np.array(best, np.int64), clones, z)
+        expected, long_too = merged_segments(np.array(best, np.int64), clones, ends)
         assert long_too == is_long
         assert result_of(found) == expected
         assert len(expected) == (n if is_long else 1)
@@ -401,11 +417,82 @@ def test_chains_of_random_links_equal_a_walk_through_them() -> None:
             if a // 2 != b // 2:
                 best[a], best[b] = b, a
         best[best // 2 == np.arange(2 * n) // 2] = NO_END
-        z = rng.choice(np.array([-3.0, 1.0, 1.0, 2.0], np.float32), (n, 2))
-        found = joined(best.tolist(), {}, z)
-        expected, is_long = merged_segments(best.astype(np.int64), {}, z)
+        ends = ends_at(rng.choice(np.array([-3.0, 1.0, 1.0, 2.0], np.float32), (n, 2)))
+        found = joined(best.tolist(), {}, ends)
+        expected, is_long = merged_segments(best.astype(np.int64), {}, ends)
         assert result_of(found) == expected
         assert (found["events.flags"][0] == LONG_CHAIN.mask) == is_long
+
+
+def at_the_electrode(shift: float = 50.0, gap: float = 5.0, first: int = 1, second: int = 0) -> NDArray[np.void]:
+    """Two segments whose ends lead over the central electrode, out of time by `shift` cm; the way between them is
+    `gap` cm long, and the electrode is in its middle."""
+    ends = two_ends(gap, 1000.0, first, second)
+    ends[0, first]["slope"], ends[1, second]["slope"] = -0.1, 0.1
+    ends[0, first]["z"], ends[1, second]["z"] = shift + 0.05 * gap, -shift - 0.05 * gap
+    return ends
+
+
+def test_tracks_of_other_collisions_are_linked_over_the_central_electrode() -> None:
+    c = {each.name: each.value for each in link_segments.constants}
+    for shift in (0.0, 2.0, 50.0, -1.0):
+        assert linked(at_the_electrode(shift)) == (shift != -1.0)
+    # Not where the particle turns: from an outer end to an outer one, or between two inner ones.
+    for first, second, expected in ((1, 0, True), (0, 1, True), (1, 1, False), (0, 0, False)):
+        for shift, in_time in ((50.0, expected), (0.0, True)):
+            ends = at_the_electrode(shift, 5.0, first, second)
+            ends["curvature"] *= 10.0  # it may turn back inwards
+            ends[1, second] = two_ends(5.0, 100.0, first, second)[1, second]
+            ends[1, second]["slope"], ends[1, second]["z"] = 0.1, -shift - 0.25
+            assert linked(ends) == in_time, (first, second, shift)
+    # Both ends lead to the electrode.
+    for turned in (None, 0, 1):
+        ends = at_the_electrode()
+        ends["slope"] *= 0.2
+        if turned is not None:
+            ends[turned]["slope"] *= -1.0
+        assert linked(ends) == (turned is None)
+    # One of the ends is farther from the electrode than the errors and the way in z allow.
+    variance = 0.02 + c["z"] ** 2 + 0.01 * c["distance"] ** 2 + 25 * 0.5e-4 + 0.5**2
+    for share, expected in ((0.98, True), (1.02, False)):
+        ends = at_the_electrode()
+        ends[1, 0]["z"] -= share * np.sqrt(c["max_chi2"] * variance)
+        assert linked(ends) == expected
+
+
+def test_a_difference_in_z_that_a_helix_can_have_is_in_time() -> None:
+    """The least shift, 1 cm beyond the way in z. The sum of z would do, the difference on the helix does not."""
+    for apart, expected in ((0.98, False), (1.02, True)):
+        ends = at_the_electrode(0.0, 20.0)
+        for name in ("dd", "zz"):
+            ends[name] = 1e-6
+        ends["ll"] = 1e-9
+        # 1.58 chords in z, and the least shift.
+        dz = 0.5 * (0.1 * 1.58 * 20.0 + apart)
+        ends[0, 1]["z"], ends[1, 0]["z"] = dz, -dz
+        assert linked(ends) == expected
+
+
+def test_the_fit_of_a_track_of_another_collision_ends_at_the_central_electrode() -> None:
+    links = [NO_END, 2, 1, NO_END]
+    same_side = at_the_electrode()
+    same_side[1, 0]["z"], same_side[1, 0]["slope"] = 30.0, -0.1
+    for ends, run in ((at_the_electrode(0.0), 2), (at_the_electrode(50.0), 1), (same_side, 2)):
+        found = joined(links, {}, ends)
+        assert result_of(found) == [([0, 1], run)]
+        expected, _ = merged_segments(np.array(links, np.int64), {}, ends)
+        assert expected == [([0, 1], run)]
+    # Clusters at z = 0 of a particle of another collision seem to be 30 cm away on both sides.
+    given = helix(0.05, np.radians(10.0), 0.2, -30.0)
+    for clusters in given.values():
+        clusters["z"] += np.uint16(round(30.0 / 0.004))
+    found = Merged(columns_of(mep_of([event_of(given)])))
+    assert found.segments == [[1, 0]]
+    assert found.run.tolist() == [1]
+    (record,) = found.merged
+    assert record["slice"] == 18
+    assert record["n_fitted"] == found.tracks["n_clusters"][1]
+    assert record["tan_lambda"] == pytest.approx(0.2, abs=0.01)
 
 
 def best_of(ends: NDArray[np.void], bins: list[int] | None = None) -> list[int]:
