@@ -65,6 +65,19 @@ __device__ void sum_leaves(const uint32_t* __restrict__ table, const float* inpu
     }
 }
 
+__device__ __forceinline__ float of_lane(float number, uint32_t) { return number; }
+__device__ __forceinline__ void set_lane(float& number, uint32_t, float value) { number = value; }
+template <typename Numbers>
+__device__ __forceinline__ float of_lane(const Numbers& numbers, uint32_t lane)
+{
+    return numbers[lane];
+}
+template <typename Numbers>
+__device__ __forceinline__ void set_lane(Numbers& numbers, uint32_t lane, float value)
+{
+    numbers[lane] = value;
+}
+
 /// The sum of the ensemble for its features, in their order. A `Number` is a float or lanes of floats.
 template <typename Number, typename... Numbers>
 __device__ __forceinline__ Number sum_of(const uint32_t* __restrict__ table, const Number& first,
@@ -73,19 +86,13 @@ __device__ __forceinline__ Number sum_of(const uint32_t* __restrict__ table, con
     constexpr uint32_t n_features = 1u + sizeof...(others), width = sizeof(Number) / sizeof(float);
     const Number given[n_features] = {first, others...};
     float inputs[(n_features + 1u) * width], total[width];
-    if constexpr (width == 1u)
-        for (uint32_t i = 0; i < n_features; ++i) inputs[i] = given[i];
-    else
-        std::memcpy(inputs, given, sizeof given);
+    for (uint32_t i = 0; i < n_features; ++i)
+        for (uint32_t lane = 0; lane < width; ++lane) inputs[i * width + lane] = of_lane(given[i], lane);
     for (uint32_t lane = 0; lane < width; ++lane) inputs[n_features * width + lane] = __uint_as_float(0xFF800000u);
     sum_leaves<width>(table, inputs, total);
-    if constexpr (width == 1u) {
-        return total[0];
-    } else {
-        Number sums;
-        std::memcpy(&sums, total, sizeof sums);
-        return sums;
-    }
+    Number sums = first;
+    for (uint32_t lane = 0; lane < width; ++lane) set_lane(sums, lane, total[lane]);
+    return sums;
 }
 
 }  // namespace hlt::trees

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.raw.chain import CHAIN as RAW
 from hltnode.processing.selection.configuration.tck import TckDocument, differences
 from hltnode.processing.selection.configuration.trigger_config import content_hash, content_key
 from hltnode.processing.selection.errors import LineError, ModelError, TriggerConfigError
@@ -217,6 +220,32 @@ def test_an_error_of_a_model_file_names_trigger_line_file_and_model(tmp_path: Pa
         trigger_in(tmp_path, lines=MINE.replace("model.json", "none.json"))
     with pytest.raises(TriggerConfigError, match=r"model\.json: feature 'ip_chi': field 'ip_chi': long tracks have no"):
         trigger_in(tmp_path, lines=MINE.replace("ip_chi2", "ip_chi"))
+
+
+OF_BANKS = """\
+from hltnode.processing.raw.lines import Histogram, Line, TreeModel, banks
+
+model = TreeModel("model.json", features=["size", "type", "version", "subdetector"])
+"""
+IN_A_LINE = OF_BANKS + 'lines = [Line("L", banks, lambda b: model(b) > 0.5)]\n'
+IN_A_HISTOGRAM = OF_BANKS + """\
+lines = [Line("L", banks, lambda b: b.size > 3)]
+histograms = [Histogram("h", lambda b: model(b), 10, 0, 1, of=banks)]
+"""
+
+
+@pytest.mark.parametrize("lines", [IN_A_LINE, IN_A_HISTOGRAM], ids=["line", "histogram"])
+def test_an_engine_loads_the_tables_of_its_lines_and_histograms(tmp_path: Path, lines: str) -> None:
+    shutil.copy(GOLDEN / "catboost.json", tmp_path / "model.json")
+    (tmp_path / "my_lines.py").write_text(lines)
+    (tmp_path / "trigger.toml").write_text('lines = []\nline_files = ["my_lines.py"]\n')
+    backend = create_backend("cpu", RAW.kernels, threads=1)
+    engine = RAW.create_engine(backend, {}, RAW.load_trigger(tmp_path / "trigger.toml"), BatchLimits(events=4))
+    trees = CATBOOST._learned.trees
+    assert trees.column.name in {column.name for column in engine.plan.constants}
+    content = backend.read(engine._constants[trees.column.name], trees.words.nbytes)
+    assert content.view(np.uint32).tolist() == trees.words.tolist()
+    engine.close()
 
 
 def test_a_missing_model_is_an_error_of_models() -> None:
