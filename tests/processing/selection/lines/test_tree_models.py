@@ -228,10 +228,13 @@ from hltnode.processing.raw.lines import Histogram, Line, TreeModel, banks
 model = TreeModel("model.json", features=["size", "type", "version", "subdetector"])
 """
 IN_A_LINE = OF_BANKS + 'lines = [Line("L", banks, lambda b: model(b) > 0.5)]\n'
-IN_A_HISTOGRAM = OF_BANKS + """\
+IN_A_HISTOGRAM = (
+    OF_BANKS
+    + """\
 lines = [Line("L", banks, lambda b: b.size > 3)]
 histograms = [Histogram("h", lambda b: model(b), 10, 0, 1, of=banks)]
 """
+)
 
 
 @pytest.mark.parametrize("lines", [IN_A_LINE, IN_A_HISTOGRAM], ids=["line", "histogram"])
