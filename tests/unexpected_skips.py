@@ -27,6 +27,7 @@ EXPECTED = (
     r"(debootstrap|dh|dpkg|dpkg-\w+|git|hadolint|jq|lintian|systemd-\w+) is not installed",
     r"dpkg-checkbuilddeps: .*",
     r"curl, which the pages use, is not installed",
+    "catboost is not installed",
     # What depends on the network of the machine
     r"promtool is not installed, and .*",
     r"Debian cannot be loaded: .*",

@@ -25,5 +25,9 @@ class LineError(TriggerConfigError):
     """A selection line is invalid; the message gives its name, the fault and the source position."""
 
 
+class ModelError(TriggerConfigError):
+    """A model file, or the table of a model in a TCK document, is invalid; the message names the file and the fault."""
+
+
 class ConditionsError(TriggerConfigError):
     """A folder of conditions is invalid, or has none for a run; the message names the file and the key, or the run."""

@@ -20,8 +20,16 @@ from hltnode.processing.framework.collections import Column, DeclarationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, GeneratedKernel, Grid
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.selection.evaluation.lines import Evaluator, pieces
-from hltnode.processing.selection.expressions.expression import Element, Node, Op, Variable, columns_of, postorder
-from hltnode.processing.selection.kernel_code.expressions import firsts_of
+from hltnode.processing.selection.expressions.expression import (
+    Element,
+    Node,
+    Op,
+    Variable,
+    columns_of,
+    models_of,
+    postorder,
+)
+from hltnode.processing.selection.kernel_code.expressions import TREES_INCLUDE, firsts_of
 from hltnode.processing.selection.kernel_code.prefilters import INCLUDES, PrefilterWriter
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.prefilter import Prefilter, named
@@ -141,12 +149,13 @@ def _algorithm(
     conditions = tuple(each.condition for each in prefilters)
     roots = (*conditions, *(node for group in skips for node in group))
     read = sorted({*columns_of(roots)} - {event_flags}, key=lambda column: column.name)
+    models = models_of(roots)
     algorithm = Algorithm(
         name=f"{NAME}_{stage + 1}",
         source=Path(__file__).with_suffix(".cuh"),
         grid=Grid.EVENTS,
         block_size=32,
-        reads=tuple(read),
+        reads=(*read, *(trees.column for trees in models)),
         updates=(event_flags,),
         writes=tuple(prefilter.passed for prefilter in prefilters),
     )
@@ -171,4 +180,5 @@ def _algorithm(
                 yield
             flags[these[skipped]] |= np.uint32(EventFlag.PREFILTERED)
 
-    return replace(algorithm, generated=GeneratedKernel(INCLUDES, write, evaluate))
+    includes = (*INCLUDES, TREES_INCLUDE) if models else INCLUDES
+    return replace(algorithm, generated=GeneratedKernel(includes, write, evaluate))

@@ -36,7 +36,7 @@ from hltnode.processing.selection.configuration.trigger_config import Menu, Name
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
 from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.expressions.canonical import Reader
-from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.expression import Expression, models_of
 from hltnode.processing.selection.lines.decisions import accepted, line_table, lines, unknown_selections
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input
@@ -385,12 +385,20 @@ class TriggerChain(Chain):
         Raises TriggerConfigError for constants that the sequence does not have, BackendError if memory is short.
         """
         chain = self.with_sequence(trigger.sequence)
-        shapes = [histogram.shape for histogram in self.filled_histograms(trigger)]
         constants = self.with_conditions(geometry, trigger)
+        filled = self.filled_histograms(trigger)
+        shapes = [histogram.shape for histogram in filled]
+        models = models_of(
+            (
+                *(line.condition for line in trigger.lines),
+                *(node for histogram in filled for node in (histogram.condition, histogram.value)),
+            )
+        )
+        tables = {trees.column.name: trees.words.view(np.uint8) for trees in models}
         return Engine(
             backend,
             self.with_lines(trigger, with_lists=with_lists),
-            {**constants, line_table.name: trigger.line_table().view(np.uint8)},
+            {**constants, **tables, line_table.name: trigger.line_table().view(np.uint8)},
             replace(
                 limits,
                 lines=len(trigger.lines),

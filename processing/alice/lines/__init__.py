@@ -5,10 +5,12 @@ from hltnode.processing.selection.expressions.functions import exp, log, maximum
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
 from hltnode.processing.selection.lines.line import Line
+from hltnode.processing.selection.lines.tree_model import TreeModel
 
 __all__ = [
     "Histogram",
     "Line",
+    "TreeModel",
     "all_of",
     "any_of",
     "count_of",

@@ -41,6 +41,7 @@ from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.prefilter import Prefilter
+from hltnode.processing.selection.lines.tree_model import TreeModel
 
 __all__ = [
     "GeV",
@@ -49,6 +50,7 @@ __all__ = [
     "MeV",
     "Prefilter",
     "TeV",
+    "TreeModel",
     "all_of",
     "any_of",
     "any_pv",

@@ -126,6 +126,8 @@ class TckDocument:
                 found[f"sequence.{algorithm}.{key}"] = value
         for name, operations in self.content.get("prefilters", {}).items():
             found |= _values_at(f"prefilters.{name}", operations)
+        for digest, table in self.content.get("models", {}).items():
+            found[f"models.{digest}"] = table
         for name, value in self.content.get("conditions", {}).items():
             found[f"conditions.{name}"] = value
         return found
@@ -151,9 +153,12 @@ def differences(first: TckDocument, second: TckDocument) -> dict[str, tuple[Any,
 
 
 def _is_content(content: object) -> bool:
-    if not isinstance(content, dict) or set(content) - {"conditions", "prefilters"} != {"lines", "sequence"}:
+    if not isinstance(content, dict) or set(content) - {"conditions", "models", "prefilters"} != {"lines", "sequence"}:
         return False
     if not isinstance(content.get("conditions", {}), dict):
+        return False
+    models = content.get("models", {})
+    if not isinstance(models, dict) or not all(isinstance(table, str) for table in models.values()):
         return False
     prefilters = content.get("prefilters", {})
     if not isinstance(prefilters, dict) or not all(isinstance(each, list) for each in prefilters.values()):

@@ -48,14 +48,15 @@ from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, n
 from hltnode.processing.selection.configuration.conditions import Values, parse_conditions
 from hltnode.processing.selection.configuration.line_files import Declared, read_file, read_package
 from hltnode.processing.selection.configuration.numbers import finite_number
-from hltnode.processing.selection.errors import LineError, TriggerConfigError, shown
+from hltnode.processing.selection.errors import LineError, ModelError, TriggerConfigError, shown
 from hltnode.processing.selection.expressions.canonical import Reader, canonical
-from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.expression import Expression, models_of
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_content
 from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.processing.selection.lines.prefilter import Prefilter, named
+from hltnode.processing.selection.models.ensemble import Ensemble
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
 _KEYS = ("lines", "menu", "sequence", "conditions", "line_files", "line_packages")
@@ -188,7 +189,7 @@ class TriggerConfig:
     def from_content(
         cls, content: Mapping[str, Any], sequence: AlgorithmSequence, name: str | None, reader: Reader
     ) -> Self:
-        """The configuration of a TCK content, for the named sequence, whose columns `reader` knows.
+        """The configuration of a TCK content, for the named sequence, whose columns `reader` knows, with its models.
 
         Raises TriggerConfigError, also if this software has other algorithms, constants or operations of lines.
         """
@@ -199,6 +200,7 @@ class TriggerConfig:
                 if (algorithm, constant) not in declared or declared[algorithm, constant] != value:
                     overrides.append(_override(algorithm, constant, value))
         prefilters = {}
+        reader = reader.with_models(_models(content))
         for prefilter_name, operations in content.get("prefilters", {}).items():
             passes = Expression(reader.condition(operations, None))
             prefilters[prefilter_name] = Prefilter(prefilter_name, Input("events", "", {}), partial(_constant, passes))
@@ -294,6 +296,11 @@ class TriggerConfig:
         """The distinct prefilters of the lines."""
         return tuple(dict.fromkeys(prefilter for line in self.lines for prefilter in line.prefilters))
 
+    @property
+    def models(self) -> tuple[Ensemble, ...]:
+        """The decision trees of the lines and prefilters."""
+        return models_of(line.condition for line in self.lines)
+
     def line_table(self) -> NDArray[np.void]:
         """The content of the constant buffer `line_table`: LINE_RECORD[lines]."""
         return np.array([line.record() for line in self.lines], dtype=LINE_RECORD.dtype)
@@ -331,8 +338,10 @@ class TriggerConfig:
         }
         if self.prefilters:
             content["prefilters"] = {each.name: canonical(each.condition) for each in self.prefilters}
+        if models := self.models:
+            content["models"] = {trees.digest: trees.text for trees in models}
         if self.conditions:
-            # Without conditions and prefilters the key stays that of earlier versions.
+            # Without conditions, models and prefilters the key stays that of earlier versions.
             content["conditions"] = {
                 name: list(value) if isinstance(value, tuple) else value for name, value in self.conditions
             }
@@ -341,6 +350,19 @@ class TriggerConfig:
     def tck(self, sequence: AlgorithmSequence) -> int:
         """The key of the configuration, the same on every machine (`content_key`)."""
         return content_key(self.content(sequence))
+
+
+def _models(content: Mapping[str, Any]) -> list[Ensemble]:
+    """The models of a TCK content. Raises ModelError."""
+    found = []
+    for digest, text in content.get("models", {}).items():
+        try:
+            found.append(Ensemble.from_text(text))
+            if found[-1].digest != digest:
+                raise ModelError(f"its digest is {found[-1].digest}")
+        except ModelError as error:
+            raise ModelError(f"models.{shown(digest)}: {error}") from error
+    return found
 
 
 def content_hash(content: Mapping[str, Any]) -> bytes:

@@ -198,6 +198,8 @@ class Evaluator:
             case Op.COUNT | Op.ANY:
                 return self._count(at, scope)
         args = [self._value(arg, scope) for arg in at.args]
+        if at.op is Op.TREES:
+            return at.payload.sums(args)
         with np.errstate(all="ignore"):
             return _OPERATIONS[at.op](*args)
 

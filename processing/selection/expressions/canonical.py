@@ -6,6 +6,7 @@ There is one text per operation; arguments are indices of earlier operations:
     LOAD long_tracks.pt[0] 0                    column, element of the object, member of a record behind a dot
     CONST number 500                            number, count or bool; 9 digits are enough for single precision
     LESS 2 1
+    TREES 0123456789abcdef 1 3                  digest of an ensemble of decision trees, then its features
 
 Units are omitted: they are checked when a line is recorded, and do not affect decisions.
 """
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hltnode.processing.framework.collections import F32, Column
-from hltnode.processing.selection.errors import LineError
+from hltnode.processing.selection.errors import LineError, shown
 from hltnode.processing.selection.expressions.expression import (
     MAX_LEVEL,
     Element,
@@ -34,6 +35,7 @@ from hltnode.processing.selection.expressions.expression import (
     recording,
 )
 from hltnode.processing.selection.expressions.units import NO_UNIT
+from hltnode.processing.selection.models.ensemble import Ensemble
 
 _FLOAT, _INT, _BOOL = Kind.FLOAT, Kind.INT, Kind.BOOL
 _KIND_NAMES = {_FLOAT: "number", _INT: "count", _BOOL: "bool"}
@@ -52,7 +54,7 @@ _TYPES: dict[Op, tuple[tuple[tuple[Kind, ...], Kind], ...]] = {
 }
 """Argument and result kinds of operations with arguments."""
 
-_PAYLOADS = {Op.CONST: 2, Op.INDEX: 3, Op.LOAD: 1, Op.COUNT: 3, Op.ANY: 3}
+_PAYLOADS = {Op.CONST: 2, Op.INDEX: 3, Op.LOAD: 1, Op.COUNT: 3, Op.ANY: 3, Op.TREES: 1}
 """Number of words between the operation and its arguments."""
 _ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,5})\](?:\.(\w+))?")
 
@@ -75,6 +77,8 @@ def _payload(at: Node) -> tuple[str, ...]:
             return (f"{column.name}[{element}]" + (f".{member}" if member else ""),)
         case Variable() as variable:
             return variable_words(variable)
+        case Ensemble() as trees:
+            return (trees.digest,)
         case value if at.kind is Kind.FLOAT:
             return "number", f"{float.fromhex(value):.9g}"
         case value:
@@ -87,11 +91,16 @@ def variable_words(variable: Variable) -> tuple[str, str, str]:
 
 
 class Reader:
-    """Makes expressions from their canonical form, on the columns of a sequence."""
+    """Makes expressions from their canonical form, on the columns of a sequence, with some ensembles of trees."""
 
-    def __init__(self, columns: Iterable[Column]) -> None:
+    def __init__(self, columns: Iterable[Column], models: Iterable[Ensemble] = ()) -> None:
         self._columns = {column.name: column for column in columns}
+        self._models = {trees.digest: trees for trees in models}
         self._collections = {c.collection.name: c.collection for c in self._columns.values() if c.collection}
+
+    def with_models(self, models: Iterable[Ensemble]) -> "Reader":
+        """The reader with other ensembles."""
+        return Reader(self._columns.values(), models)
 
     def condition(self, operations: Sequence[object], candidate: Variable | None) -> Node:
         """The result of the last operation, a truth value of the candidate. Raises LineError."""
@@ -134,6 +143,8 @@ class Reader:
             return self._of_arguments(op, payload, args)
         if op is Op.LOAD:
             return self._load(payload[0], args)
+        if op is Op.TREES:
+            return self._trees(payload[0], args)
         if args:
             fail(f"{text!r}: {name} has no arguments")
         if op is Op.INDEX:
@@ -148,6 +159,14 @@ class Reader:
         if op is Op.REMAINDER and (args[1].op is not Op.CONST or args[1].payload == 0):
             fail("REMAINDER: the divisor must be a constant other than 0")
         return node(op, args, kind=result, payload=self.variable(payload) if payload else None)
+
+    def _trees(self, digest: str, args: tuple[Node, ...]) -> Node:
+        if digest not in self._models:
+            fail(f"TREES {shown(digest)}: there is no such model")
+        trees = self._models[digest]
+        if len(args) != trees.n_features or any(arg.kind is not Kind.FLOAT for arg in args):
+            fail(f"TREES {digest}: {trees.n_features} numbers are expected")
+        return node(Op.TREES, args, kind=Kind.FLOAT, payload=trees)
 
     def _load(self, text: str, args: tuple[Node, ...]) -> Node:
         matched = _ELEMENT.fullmatch(text)

@@ -11,13 +11,14 @@ is false, and counted.
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -26,6 +27,7 @@ import numpy as np
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.selection.errors import LineError, TriggerConfigError
 from hltnode.processing.selection.expressions.units import ANGLE, NO_UNIT, Quantity, Unit
+from hltnode.processing.selection.models.ensemble import Ensemble
 
 MAX_DEPTH = 300
 """Maximum depth of an expression in operations."""
@@ -72,6 +74,8 @@ class Op(Enum):
     BITS = auto()
     REMAINDER = auto()
     """Remainder of a count divided by a constant count other than 0."""
+    TREES = auto()
+    """The sum of an ensemble of decision trees for its features."""
     LESS = auto()
     LESS_EQUAL = auto()
     EQUAL = auto()
@@ -196,6 +200,12 @@ def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[
     return tuple(found)
 
 
+def models_of(roots: Iterable[Node]) -> tuple[Ensemble, ...]:
+    """The distinct ensembles of trees of some expressions, by digest."""
+    found = {at.payload.digest: at.payload for at in postorder(list(roots)) if at.op is Op.TREES}
+    return tuple(found[digest] for digest in sorted(found))
+
+
 # --- source positions -------------------------------------------------------------------------------------------------
 
 _HERE = Path(__file__).parents[1]
@@ -203,12 +213,22 @@ _HERE = Path(__file__).parents[1]
 
 def source_position() -> str:
     """The file and line, outside of `selection`, that is running."""
+    frame = _user_frame()
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def source_folder() -> Path:
+    """The folder of the file, outside of `selection`, that is running."""
+    return Path(_user_frame().f_code.co_filename).parent
+
+
+def _user_frame() -> FrameType:
     frame = sys._getframe(1)
     while frame.f_back is not None and (
         Path(frame.f_code.co_filename).is_relative_to(_HERE) or frame.f_code.co_filename.startswith("<")
     ):
         frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return frame
 
 
 def fail(message: str) -> NoReturn:

@@ -24,6 +24,8 @@ _CALLS = {
     Op.MAX: "hlt::lines::maximum",
 }
 _COMPARISONS = {Op.LESS: ("<", ">="), Op.LESS_EQUAL: ("<=", ">")}
+TREES_INCLUDE = "selection/models/trees.cuh"
+"""Of kernels with decision trees."""
 _TYPES = {Kind.FLOAT: "float", Kind.INT: "uint32_t", Kind.BOOL: "bool"}
 _LANES = {Kind.FLOAT: "hlt::lines::floats", Kind.INT: "hlt::lines::uints", Kind.BOOL: "hlt::lines::truths"}
 INDENT = "    "
@@ -251,6 +253,9 @@ class ExpressionWriter:
             return self._load(at)
         if at.op is Op.WHERE:
             return self._choice(at)
+        if at.op is Op.TREES:
+            inputs = ", ".join(self._value(arg, lanes=lanes) for arg in at.args)
+            return f"hlt::trees::sum_of({self._members[at.payload.column]}, {inputs})"
         if at.op in _CALLS:
             return f"{_CALLS[at.op]}({', '.join(self._value(arg, lanes=lanes) for arg in at.args)})"
         args = [self._value(arg) for arg in at.args]

@@ -6,7 +6,7 @@ histograms for a candidate. Histograms of selected events (accepted ones, a samp
 other events skip.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from hltnode.processing.framework.collections import Collection, Column
@@ -242,7 +242,7 @@ class KernelWriter(ExpressionWriter):
         return f"{lanes_of(self._lanes)}.any(({false}) == 0)"
 
     def _cost(self, roots: Sequence[Node]) -> int:
-        return len(self._not_made(roots))
+        return _cost_of(self._not_made(roots))
 
     # --- candidates ---------------------------------------------------------------------------------------------------
 
@@ -336,11 +336,16 @@ def _conjuncts(condition: Node) -> list[Node]:
     return list(dict.fromkeys(found))
 
 
+def _cost_of(operations: Set[Node]) -> int:
+    """Their number; a tree counts as one operation."""
+    return len(operations) + sum(at.payload.n_trees for at in operations if at.op is Op.TREES)
+
+
 def _together(parts: Sequence[Costly]) -> list[Costly]:
     """Groups of parts that share costly operations."""
     groups: list[Costly] = []
     for one in parts:
-        alike = [other for other in groups if len(other.operations & one.operations) >= COSTLY]
+        alike = [other for other in groups if _cost_of(other.operations & one.operations) >= COSTLY]
         groups = [other for other in groups if other not in alike]
         joined = [*alike, one]
         groups.append(
