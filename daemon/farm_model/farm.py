@@ -129,10 +129,14 @@ class Farm:
             self.clock.call_at(next_ns, self._produce)
 
     def _hello(self, _: object) -> None:
-        """The feeders tell each node which MEPs are acknowledged, as their hellos do."""
+        """The feeders tell each node which MEPs are acknowledged, and which are its own again."""
         floor = self._floor()
-        for node in self.nodes:
-            node.acknowledged_below(floor)
+        for node, window in zip(self.nodes, self.windows, strict=True):
+            if node.is_up:
+                returned = window.to_return.ranges()
+                node.said_hello(floor, returned)
+                for first, last in returned:
+                    window.confirm_returned(first, last)
         now_ns = self.clock.now_ns
         if now_ns < self._end_ns or self.left or self._faults_in_progress:
             self.clock.call_at(now_ns + to_ns(HELLO_SECONDS), self._hello)

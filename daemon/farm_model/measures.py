@@ -80,8 +80,8 @@ class FarmCounts:
     """MEPs of a farm. `produced = acknowledged + lost + left`, and every MEP is acknowledged once.
 
     produced: MEPs of the sources; lost: MEPs that found no room in the buffers of the sources; moved: assignments to
-    another node after a loss; incomplete: MEPs that a node built without a fragment; twice: MEPs that were computed by
-    two nodes; refused: fragments that a node refused.
+    another node after a loss; incomplete: MEPs that a node built without a fragment; refused: fragments that a node
+    refused.
     """
 
     produced: int = 0
@@ -89,7 +89,6 @@ class FarmCounts:
     lost: int = 0
     moved: int = 0
     incomplete: int = 0
-    twice: int = 0
     refused: int = 0
     in_farm: Level = field(default_factory=Level)
     """MEPs between their production and their acknowledgement."""

@@ -26,6 +26,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     GrantCredit,
     MepsAcknowledged,
     Reject,
+    ReturnMeps,
     SealSlot,
     SlotAdvanced,
     SlotFreed,
@@ -188,10 +189,11 @@ class NodeModel:
         self._handle(Drain())
         self._look_if_drained()
 
-    def acknowledged_below(self, floor: int) -> None:
-        """The feeders have an acknowledgement for each MEP below this id."""
-        if self.is_up:
-            self._handle(AcknowledgedBelow(floor))
+    def said_hello(self, floor: int, returned: list[tuple[int, int]]) -> None:
+        """The feeders have all MEPs below an id acknowledged; the returned ones are assigned to this node again."""
+        self._handle(AcknowledgedBelow(floor))
+        if returned:
+            self._handle(ReturnMeps(tuple(returned)))
 
     # Input
 

@@ -32,7 +32,7 @@ def test_the_small_example_survives_the_loss_of_a_node(tmp_path: Path) -> None:
     assert found["latency_ms"]["p50"] < found["latency_ms"]["p99"] < found["latency_ms"]["max"]
     assert "MEPs from their production to their acknowledgement" in result.output
     assert page.read_text().count("<img") == 1
-    assert "already" not in error_of(run("model", EXAMPLES / "farm-small.toml", "--report", page))
+    assert "exists" in error_of(run("model", EXAMPLES / "farm-small.toml", "--report", page))
 
 
 def test_a_farm_that_cannot_work_is_refused_at_once_with_the_number_of_nodes(tmp_path: Path) -> None:
