@@ -14,6 +14,8 @@ LOSS_GOAL = 1e-6
 MAX_RUNS = 1000
 STEP = 0.01
 """The search for the number of nodes goes up in steps of 1 %, and stops at twice the smallest number."""
+AWAY_SECONDS = 30.0
+"""A dead node stays away longer than the others need for its MEPs, which they get after 3 s."""
 GPUS_OF_A_SERVER = (1, 2, 4, 6, 8)
 
 Progress = Callable[[str], None]
@@ -44,7 +46,8 @@ def nodes_needed(description: FarmDescription, told: Progress = lambda _: None) 
 def dead_node(description: FarmDescription) -> dict[str, Any]:
     """The same farm, whose first node dies after a third of the time and does not return during the beam."""
     at = description.seconds / 3
-    fault = {"kind": FaultKind.KILL.value, "at_seconds": at, "seconds": description.seconds, "nodes": [0, 0]}
+    away = description.seconds + AWAY_SECONDS
+    fault = {"kind": FaultKind.KILL.value, "at_seconds": at, "seconds": away, "nodes": [0, 0]}
     return run_farm(description.with_value("faults", [*description.model_dump(mode="json")["faults"], fault]))
 
 
