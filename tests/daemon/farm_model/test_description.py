@@ -16,7 +16,7 @@ from tests.daemon.farm_model.farms import described, table
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
-CANNOT_WORK = {
+CANNOT_WORK: dict[str, tuple[dict[str, Any], str]] = {
     "no sources": ({"readout": {"sources": 0}}, "readout.sources: 0"),
     "too few nodes": ({"readout": {"events_per_second": 90e3}}, "at least 5 nodes are needed"),
     "bursts": ({"burst": {"every_seconds": 1.0, "seconds": 1.0, "factor": 5.0}}, "at least 3 nodes are needed"),
