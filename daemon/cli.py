@@ -35,6 +35,9 @@ GROUPS = {
         "ctl": "node.ctl",
         "keys": "node.keys",
     },
+    "Many nodes": {
+        "farm": "farm.farm",
+    },
     "Input of a node": {
         "replay": "mep_streams.replay",
         "stream": "mep_streams.stream",

@@ -25,7 +25,7 @@ class OutputQueue:
     def wait_for_room(self) -> None:
         """Wait until another batch may be gathered."""
         with self._changed:
-            while not self._has_room():
+            while not self.has_room():
                 self.is_full = True
                 self._changed.wait()
             self.is_full = False
@@ -49,5 +49,6 @@ class OutputQueue:
             self._unlimited = True
             self._changed.notify_all()
 
-    def _has_room(self) -> bool:
+    def has_room(self) -> bool:
+        """Whether another batch may be gathered now."""
         return self._unlimited or (self.nbytes < self._max_bytes and self.batches < MAX_BATCHES)

@@ -1,9 +1,12 @@
 """The assignment of MEPs to nodes: the list of the supervisor as plain state (no I/O, no clock)."""
 
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 from types import MappingProxyType
 
+from hltnode.client.send_window import SendWindow
 from hltnode.protocol.transport.assignments import ACKNOWLEDGED
 
 # Result of `node_for` for a MEP that goes to no node.
@@ -65,14 +68,57 @@ class AssignmentList:
         return chosen, position + len(chosen), False
 
 
-def choose_node(free_shares: Sequence[float], last: int) -> int | None:
-    """The node with the largest fraction of free credits; None if no node has a free credit.
+class NodeChoice:
+    """The node for the next MEP: the one with the largest fraction of free credits, if it has a free credit.
 
-    Among equal nodes, the first one after `last`. Fractions instead of numbers keep nodes with different numbers of
-    slots equally busy.
+    Equal nodes take turns: the first one after the last chosen node. Fractions instead of numbers keep nodes with
+    different numbers of slots equally busy. A change of a share costs about the logarithm of the number of nodes.
     """
-    best = max(free_shares, default=0.0)
-    if best <= 0.0:
+
+    def __init__(self, n_nodes: int) -> None:
+        self._share = [0.0] * n_nodes
+        self._nodes: dict[float, list[int]] = {}
+        """Nodes with a share above 0, in order, by their share; a list may be empty."""
+        self._largest: list[float] = []
+        """Heap of the keys of `_nodes`, as negative numbers."""
+        self._last = -1
+
+    def set_share(self, node: int, share: float) -> None:
+        """Set the unused part of the credits of a node; 0 or less for a node without a free credit."""
+        before = self._share[node]
+        if share == before:
+            return
+        self._share[node] = share
+        if before > 0.0:
+            nodes = self._nodes[before]
+            del nodes[bisect_left(nodes, node)]
+        if share > 0.0:
+            nodes_of_share = self._nodes.get(share)
+            if nodes_of_share is None:
+                self._nodes[share] = [node]
+                heappush(self._largest, -share)
+            else:
+                insort(nodes_of_share, node)
+
+    def choose(self) -> int | None:
+        """The chosen node; None if no node has a free credit."""
+        while self._largest:
+            share = -self._largest[0]
+            nodes = self._nodes[share]
+            if nodes:
+                i = bisect_right(nodes, self._last)
+                self._last = nodes[i] if i < len(nodes) else nodes[0]
+                return self._last
+            heappop(self._largest)
+            del self._nodes[share]
         return None
-    order = [(last + 1 + i) % len(free_shares) for i in range(len(free_shares))]
-    return next(node for node in order if free_shares[node] == best)
+
+
+def node_for_moved(mep: int, connected: Sequence[int], windows: Sequence[SendWindow]) -> int | None:
+    """The connected node that gets a MEP of a lost node; None if none can have it now.
+
+    A node with a pending revocation of a MEP could not distinguish its fragments from a second attempt. A node that had
+    the MEP before may still receive old fragments, and would mix them with the new ones, so it comes last.
+    """
+    able = [i for i in connected if mep not in windows[i].to_revoke]
+    return max(able, key=lambda i: (mep not in windows[i].revoked, windows[i].free_share), default=None)

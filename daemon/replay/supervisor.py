@@ -17,7 +17,7 @@ from hltnode.client.feeder import Feeder
 from hltnode.client.sockets import LINGER_MS
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, make_routing_ids_unpredictable
-from hltnode.daemon.replay.assignment import DONE, AssignmentList, choose_node
+from hltnode.daemon.replay.assignment import DONE, AssignmentList, NodeChoice, node_for_moved
 from hltnode.daemon.replay.assignment_memory import AssignmentMemory
 from hltnode.daemon.replay.follower import FOLLOW_SECONDS
 from hltnode.daemon.replay.nodes import Nodes
@@ -77,7 +77,7 @@ class Supervisor:
         self._knows_nodes = False
         self._confirmed_below = 0
         self._session = secrets.token_hex(8)
-        self._last = -1
+        self._choice = NodeChoice(len(nodes.groups))
         self._requests: dict[bytes, tuple[int, Follow]] = {}
         """The last request of each follower, and its time."""
         self._unanswered: set[bytes] = set()
@@ -116,11 +116,11 @@ class Supervisor:
             return self._list.node_of[mep]
         if len(self._list.node_of) >= MAX_ENTRIES:
             return None
-        leaders = [group.leader for group in self._nodes.groups]
-        shares = [leader.window.free_share if leader.is_connected else 0.0 for leader in leaders]
-        node = choose_node(shares, self._last)
+        for index, group in enumerate(self._nodes.groups):
+            leader = group.leader
+            self._choice.set_share(index, leader.window.free_share if leader.is_connected else 0.0)
+        node = self._choice.choose()
         if node is not None:
-            self._last = node
             self._memory.assign(mep, node)
             self._list.assign(mep, node)
             self._news.set()
@@ -225,16 +225,13 @@ class Supervisor:
         return self._begun_ns if leader.lost_since_ns is None else leader.lost_since_ns
 
     def _reassign(self, lost: int, connected: Sequence[int]) -> None:
-        leaders = [group.leader for group in self._nodes.groups]
+        windows = [group.leader.window for group in self._nodes.groups]
         moved = []
         for mep in [mep for mep, node in self._list.node_of.items() if node == lost]:
             if self._nodes.is_done(mep):
                 continue
-            # A node with a pending revocation of a MEP could not distinguish its fragments from a second attempt.
-            able = [i for i in connected if mep not in leaders[i].window.to_revoke]
-            if able:
-                # A node that had the MEP before may still receive old fragments, and would mix them with the new ones.
-                node = max(able, key=lambda i: (mep not in leaders[i].window.revoked, leaders[i].window.free_share))
+            node = node_for_moved(mep, connected, windows)
+            if node is not None:
                 self._memory.move(mep, lost, node)
                 self._list.assign(mep, node)
                 self._nodes.move(mep, lost, node)

@@ -21,10 +21,12 @@ READS = {
     "--geometry", "--trigger", "--config", "--tck", "--compare", "--against", "--check", "--reference",
     "--field", "--input-hepmc", "--server-key", "--key-file", "--token-file", "--conditions",
     "--schema", "--data", "--secret-key", "--nodes-dir", "--operators-dir",
+    "--measurement",
 }  # fmt: skip
 """Options with paths that commands only read."""
 FOLDERS = {
     "demo --output": "the node names its files by session",
+    "farm size --directory": "the command checks the files in the folder",
     "parametrise --output": "the command checks the file in the folder",
     "replay --memory": "the file of assignments is continued",
 }

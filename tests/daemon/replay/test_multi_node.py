@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.replay.assignment import AssignmentList, choose_node
+from hltnode.daemon.replay.assignment import AssignmentList, NodeChoice, node_for_moved
 from hltnode.daemon.replay.assignment_memory import AssignmentMemory
 from hltnode.daemon.replay.follower import Follower
 from hltnode.daemon.replay.multi_node import distribute_meps
@@ -92,12 +92,50 @@ def make_supervisor(
     return Supervisor(nodes, memory, context, endpoint)
 
 
+def choice_among(shares: Sequence[float]) -> NodeChoice:
+    choice = NodeChoice(len(shares))
+    set_shares(choice, shares)
+    return choice
+
+
+def set_shares(choice: NodeChoice, shares: Iterable[float]) -> None:
+    for node, share in enumerate(shares):
+        choice.set_share(node, share)
+
+
 def test_the_node_with_the_largest_free_part_is_chosen_and_equal_ones_take_turns() -> None:
-    assert choose_node([0.0, 0.2, 0.5], last=-1) == 2
-    assert choose_node([0.3, 0.3, 0.3], last=0) == 1
-    assert choose_node([0.3, 0.3, 0.3], last=2) == 0
-    assert choose_node([0.0, 0.0], last=0) is None
-    assert choose_node([], last=-1) is None
+    assert choice_among([0.0, 0.2, 0.5]).choose() == 2
+    equal = choice_among([0.3, 0.3, 0.3])
+    assert [equal.choose() for _ in range(4)] == [0, 1, 2, 0]
+    assert choice_among([0.0, 0.0]).choose() is None
+    assert choice_among([-0.5, 0.0]).choose() is None
+    assert choice_among([]).choose() is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from((-0.5, 0.0, 0.2, 0.25, 0.5, 1.0))), max_size=40))
+def test_after_any_changes_the_choice_is_that_of_a_search_through_all_nodes(changes: list[tuple[int, float]]) -> None:
+    choice, shares, last = NodeChoice(5), [0.0] * 5, -1
+    for node, share in changes:
+        choice.set_share(node, share)
+        shares[node] = share
+        best = max(shares)
+        order = [(last + 1 + i) % 5 for i in range(5)]
+        expected = next((each for each in order if shares[each] == best), None) if best > 0.0 else None
+        assert choice.choose() == expected
+        last = last if expected is None else expected
+
+
+def test_a_moved_mep_goes_to_a_node_that_never_had_it_and_waits_for_a_pending_revocation() -> None:
+    windows = windows_of([4, 8, 8])
+    windows[0].add(6, {})
+    windows[1].add(7, {})
+    windows[1].revoke(7)
+    assert node_for_moved(7, [0, 1, 2], windows) == 2
+    assert node_for_moved(7, [1], windows) is None
+    windows[1].confirm_revoked(7, 7)
+    assert node_for_moved(7, [0, 1], windows) == 0
+    assert node_for_moved(7, [1], windows) == 1
+    assert node_for_moved(7, [], windows) is None
 
 
 def windows_of(limits: list[int]) -> list[SendWindow]:
@@ -120,14 +158,14 @@ def test_without_credits_no_part_is_free() -> None:
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 60), st.data())
 def test_nodes_of_every_size_are_filled_alike(limits: list[int], n_meps: int, data: st.DataObject) -> None:
     windows = windows_of(limits)
-    last = -1
+    choice = NodeChoice(len(limits))
     for mep in range(n_meps):
         if data.draw(st.booleans()):
             busy = data.draw(st.sampled_from(windows))
             if busy.unacknowledged:
                 busy.acknowledge(busy.first_unacknowledged, busy.first_unacknowledged)
-        shares = [window.free_share for window in windows]
-        node = choose_node(shares, last)
+        set_shares(choice, (window.free_share for window in windows))
+        node = choice.choose()
         if node is None:
             assert all(window.room <= 0 for window in windows)
             break
@@ -136,33 +174,32 @@ def test_nodes_of_every_size_are_filled_alike(limits: list[int], n_meps: int, da
             for window, limit in zip(windows, limits, strict=True)
         )
         windows[node].add(mep, {})
-        last = node
 
 
 @pytest.mark.parametrize("limits", [[16, 48], [48, 16], [96, 3, 30]])
 def test_at_low_load_a_node_with_fewer_slots_gets_as_many_meps_as_the_others(limits: list[int]) -> None:
     windows = windows_of(limits)
     got = [0] * len(limits)
-    last = -1
+    choice = NodeChoice(len(limits))
     for mep in range(60 * len(limits)):
-        node = choose_node([window.free_share for window in windows], last)
+        set_shares(choice, (window.free_share for window in windows))
+        node = choice.choose()
         assert node is not None
         windows[node].add(mep, {})
         windows[node].acknowledge(mep, mep)
         got[node] += 1
-        last = node
     assert got == [60] * len(limits)
 
 
 @pytest.mark.parametrize("limits", [[16, 48], [48, 16], [96, 3, 30]])
 def test_without_acknowledgements_nodes_get_meps_by_their_credits(limits: list[int]) -> None:
     windows = windows_of(limits)
-    last = -1
+    choice = NodeChoice(len(limits))
     for mep in range(sum(limits) // 2):
-        node = choose_node([window.free_share for window in windows], last)
+        set_shares(choice, (window.free_share for window in windows))
+        node = choice.choose()
         assert node is not None
         windows[node].add(mep, {})
-        last = node
     assert all(abs(w.unacknowledged - limit / 2) <= 1 for w, limit in zip(windows, limits, strict=True))
 
 

@@ -1,0 +1,1 @@
+"""hltnode farm: a model of many nodes, its measurements, and the size of a farm."""

@@ -1,0 +1,108 @@
+"""What a farm can carry at most, and the numbers that a farm lacks that cannot work: without a run of the model."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hltnode.daemon.farm_model.description import FarmDescription, FarmError
+from hltnode.daemon.farm_model.node_model import NodeNumbers
+from hltnode.daemon.farm_model.service_times import service_times
+
+_GIGABIT = 1e9 / 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """Rates of events in events per second that one node carries at most. batch_events: events of a full slot."""
+
+    batch_events: int
+    compute: float
+    link: float
+    disk: float
+
+    @property
+    def of_node(self) -> float:
+        """The lowest rate."""
+        return min(self.compute, self.link, self.disk)
+
+    @property
+    def limit(self) -> str:
+        """What limits a node."""
+        return min(("compute", self.compute), ("link", self.link), ("disk", self.disk), key=lambda each: each[1])[0]
+
+
+def mean_rate_factor(description: FarmDescription) -> float:
+    """Mean rate with bursts, as a multiple of the rate without."""
+    burst = description.burst
+    if burst is None:
+        return 1.0
+    part = min(1.0, burst.seconds / burst.every_seconds)
+    return 1.0 + part * (burst.factor - 1.0)
+
+
+def capacity(description: FarmDescription) -> Capacity:
+    """The capacity of a node. Raises FarmError if a slot cannot hold a MEP, or for an unusable measurement."""
+    readout, nodes = description.readout, description.nodes
+    numbers = NodeNumbers.of(description)
+    slots = numbers.slots
+    needed = sum(numbers.part_bytes)
+    if slots.mep_bytes < needed:
+        raise FarmError(
+            f"node.builder.max_mep_bytes: {slots.mep_bytes}, but a MEP has {needed} bytes: raise it to at least "
+            f"{needed}, or lower readout.events_per_mep"
+        )
+    meps = min(slots.input_bytes // slots.mep_bytes, slots.events // readout.events_per_mep, slots.meps)
+    if meps < 1:
+        raise FarmError(
+            f"node.pipeline.max_events: {slots.events}, but a MEP has {readout.events_per_mep} events: raise it to at "
+            f"least {readout.events_per_mep}"
+        )
+    events = int(meps) * readout.events_per_mep
+    seconds = service_times(description.service, np.random.default_rng(0)).mean(events)
+    written = nodes.accepted * readout.event_bytes
+    return Capacity(
+        batch_events=events,
+        compute=nodes.back_ends * events / seconds,
+        link=nodes.link_bytes_per_second / readout.event_bytes,
+        disk=nodes.disk_bytes_per_second / written if written else math.inf,
+    )
+
+
+def nodes_at_least(description: FarmDescription) -> int:
+    """The number of nodes whose capacity is the mean rate: fewer cannot work."""
+    rate = description.readout.events_per_second * mean_rate_factor(description)
+    return math.ceil(rate / capacity(description).of_node * (1.0 - 1e-9))
+
+
+def require_possible(description: FarmDescription) -> None:
+    """Refuse a farm that cannot work. Raises FarmError, one line for each number that is missing."""
+    if not description.readout.sources:
+        raise FarmError("readout.sources: 0, expected at least one source")
+    problems = list(_problems(description, capacity(description)))
+    if problems:
+        raise FarmError("\n".join(problems))
+
+
+def _problems(description: FarmDescription, of_node: Capacity) -> Iterator[str]:
+    readout, nodes = description.readout, description.nodes
+    rate = readout.events_per_second * mean_rate_factor(description)
+    if description.mep_bytes > readout.buffer_bytes:
+        yield (
+            f"readout.buffer_bytes: {readout.buffer_bytes:.0f}, but a MEP has {description.mep_bytes} bytes: raise "
+            f"it to at least {description.mep_bytes}"
+        )
+    from_source = rate * readout.event_bytes / readout.sources
+    if from_source > readout.source_bytes_per_second:
+        yield (
+            f"readout.source_bytes_per_second: {readout.source_bytes_per_second / _GIGABIT:.3g} Gb/s, but a source "
+            f"sends {from_source / _GIGABIT:.3g} Gb/s"
+        )
+    # The decay of a fill lowers the rate, so the start decides only about the buffers.
+    if rate > nodes.count * of_node.of_node * (1.0 + 1e-9) and not readout.lifetime_seconds:
+        yield (
+            f"nodes.count: {nodes.count} nodes carry {nodes.count * of_node.of_node:.4g} events/s (limit: "
+            f"{of_node.limit}), but the sources make {rate:.4g} events/s: at least {nodes_at_least(description)} nodes "
+            "are needed"
+        )

@@ -1,0 +1,307 @@
+"""A node of the model: its link, the real event builder, back ends, and the disk.
+
+The builder, its credits and deadlines, and the limit of gathered batches are the classes of a node. A MEP comes in two
+parts, because only the first and the last fragment decide: they are the two sources of the builder here.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hltnode.daemon.common.vocabulary import CloseReason, SlotState
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.event_building.deadlines import NEVER_NS
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    AcknowledgedBelow,
+    AwaitedFeeder,
+    AwaitFeeders,
+    Batch,
+    CloseMep,
+    Drain,
+    Effect,
+    GrantCredit,
+    MepsAcknowledged,
+    Reject,
+    ReturnMeps,
+    SealSlot,
+    SlotAdvanced,
+    SlotFreed,
+    StartRun,
+    Stimulus,
+    Tick,
+)
+from hltnode.daemon.farm_model.back_ends import BackEnds
+from hltnode.daemon.farm_model.clock import Clock, to_ns
+from hltnode.daemon.farm_model.description import FarmDescription
+from hltnode.daemon.farm_model.measures import FarmCounts
+from hltnode.daemon.farm_model.service_times import ServiceTimes
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.node.sizing import builder_limits, slot_limits
+from hltnode.daemon.output.output_queue import OutputQueue
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.feeder_messages import Nack
+
+RUN = 1
+FIRST, LAST = 0, 1
+"""The two sources of the builder: the first fragment of a MEP, and all others, which count when the last one comes."""
+PARTS = (FIRST, LAST)
+PADDING = 8
+"""A MEP has at least 8 bytes in each part: MFPs lie at multiples of 8."""
+
+
+class Feeders(Protocol):
+    """What a node sends to its feeders; the calls come when the message arrives."""
+
+    def credited(self, node: int, session: int, meps: int) -> None:
+        """The node grants credits."""
+
+    def acknowledged(self, node: int, meps: Iterable[int]) -> None:
+        """The node acknowledges MEPs."""
+
+    def refused(self, node: int, session: int, nack: Nack) -> None:
+        """The node refuses a part of a MEP."""
+
+    def drained(self, node: int) -> None:
+        """The node has no MEP left after a drain."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNumbers:
+    """The numbers that all nodes of a farm share. Times in ns, rates in bytes per ns."""
+
+    config: NodeConfig
+    slots: SlotLimits
+    events_per_mep: int
+    part_bytes: tuple[int, int]
+    link: float
+    disk: float
+    written_bytes_per_event: float
+    control_ns: int
+    back_ends: int
+
+    @classmethod
+    def of(cls, description: FarmDescription) -> "NodeNumbers":
+        """The numbers of a description."""
+        config, nodes = description.node_config(), description.nodes
+        limits = slot_limits(config)
+        sources = max(1, description.readout.sources)
+        first = _padded(description.mep_bytes / sources)
+        parts = first, _padded(description.mep_bytes - first) if sources > 1 else PADDING
+        # A slot holds as many MEPs as with all sources, although each has two parts here.
+        meps = max(1, min(limits.meps, limits.fragments // sources))
+        slots = SlotLimits(
+            input_bytes=limits.input_bytes,
+            events=limits.events,
+            meps=meps,
+            fragments=meps * len(PARTS),
+            mep_bytes=limits.mep_bytes,
+        )
+        return cls(
+            config=config,
+            slots=slots,
+            events_per_mep=description.readout.events_per_mep,
+            part_bytes=parts,
+            link=nodes.link_bytes_per_second * 1e-9,
+            disk=nodes.disk_bytes_per_second * 1e-9,
+            written_bytes_per_event=nodes.accepted * description.readout.event_bytes,
+            control_ns=to_ns(nodes.control_seconds),
+            back_ends=nodes.back_ends,
+        )
+
+
+def _padded(n_bytes: float) -> int:
+    return max(PADDING, -(-round(n_bytes) // PADDING) * PADDING)
+
+
+class NodeModel:
+    """One node. `session` changes with each start; messages of an earlier session are lost with it."""
+
+    def __init__(
+        self,
+        index: int,
+        clock: Clock,
+        numbers: NodeNumbers,
+        times: ServiceTimes,
+        feeders: Feeders,
+        counts: FarmCounts,
+    ) -> None:
+        self.index = index
+        self.session = 0
+        self.is_up = False
+        self.slowness = 1.0
+        """Factor on the time of a batch."""
+        self.disk_stopped = False
+        self.draining = False
+        self.accounting_closes = True
+        """Whether the accounts of all earlier sessions closed."""
+        self._clock, self._numbers, self._times = clock, numbers, times
+        self._feeders, self._counts = feeders, counts
+        self._limits = builder_limits(numbers.config)
+        self._link_free_ns = 0
+        self._tick_ns = NEVER_NS
+        self.back_ends: BackEnds[Batch] = BackEnds(
+            clock,
+            numbers.back_ends,
+            counts,
+            service_ns=lambda batch: to_ns(times.draw(batch.n_events) * self.slowness),
+            begun=lambda batch: self._handle(SlotAdvanced(batch.slot, SlotState.RUN)),
+            ended=self._computed,
+        )
+        self._to_gather: deque[Batch] = deque()
+        self._to_write: deque[Batch] = deque()
+        self._is_writing = False
+
+    # Sessions
+
+    def start(self, floor: int, revoked: Iterable[tuple[int, int]] = ()) -> None:
+        """Start a session, in which every MEP below `floor` is acknowledged and the revoked ones belong to others."""
+        self.session += 1
+        self.is_up = True
+        self.draining = False
+        counters = Counters()
+        pool = SlotPool(self._numbers.config.pipeline.slots, self._numbers.slots)
+        self.builder = EventBuilder(pool, self._limits, counters)
+        self.builder.wake_lowered = self._wake
+        self.output = OutputQueue(self._numbers.config.output.queue_bytes)
+        self._tick_ns = NEVER_NS
+        self._link_free_ns = self._clock.now_ns
+        events = self._numbers.events_per_mep
+        self._handle(StartRun(RUN, PARTS, floor, events, (), tuple(revoked)))
+        self._handle(AwaitFeeders(tuple(AwaitedFeeder((part,), None) for part in PARTS)))
+
+    def stop(self) -> None:
+        """End the session: everything in memory is lost."""
+        self.accounting_closes &= closes(accounting(self.builder.counters, self.builder))
+        self.is_up = False
+        self.session += 1
+        self.back_ends.lose_all()
+        self._to_gather.clear()
+        self._to_write.clear()
+        self._is_writing = False
+
+    def drain(self) -> None:
+        """Grant no more credits, and report when no MEP is left."""
+        self.draining = True
+        self._handle(Drain())
+        self._look_if_drained()
+
+    def said_hello(self, floor: int, returned: list[tuple[int, int]]) -> None:
+        """The feeders have all MEPs below an id acknowledged; the returned ones are assigned to this node again."""
+        self._handle(AcknowledgedBelow(floor))
+        if returned:
+            self._handle(ReturnMeps(tuple(returned)))
+
+    # Input
+
+    def transfer(self, mep: int, parts: Iterable[int], sources_ready_ns: int, last_delay_ns: int) -> None:
+        """Parts of a MEP come over the link, one MEP after the other.
+
+        The last part arrives when the link has carried it and its sources have sent it, at `sources_ready_ns`.
+        """
+        now_ns, numbers = self._clock.now_ns, self._numbers
+        at_ns = max(now_ns, self._link_free_ns)
+        for part in parts:
+            at_ns += int(numbers.part_bytes[part] / numbers.link)
+            arrival_ns = at_ns if part == FIRST else max(at_ns, sources_ready_ns) + last_delay_ns
+            self._clock.call_at(arrival_ns + numbers.control_ns, self._arrived, (self.session, mep, part))
+        self._link_free_ns = at_ns
+
+    def _arrived(self, of: tuple[int, int, int]) -> None:
+        session, mep, part = of
+        if session != self.session or not self.is_up:
+            return
+        builder, now_ns = self.builder, self._clock.now_ns
+        builder.counters.fragments_received += 1
+        events = self._numbers.events_per_mep
+        place = builder.place_for(now_ns, RUN, part, mep, self._numbers.part_bytes[part], mep * events, events)
+        if isinstance(place, RejectReason):
+            self._carry_out(builder.reject(now_ns, place, RUN, part, mep))
+        else:
+            self._carry_out(builder.fragment_copied(now_ns, place))
+
+    # The builder
+
+    def _handle(self, stimulus: Stimulus) -> None:
+        self._carry_out(self.builder.handle(self._clock.now_ns, stimulus))
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case CloseMep(record):
+                    self._counts.build.add(self._clock.now_ns - record.opened_ns)
+                    self._counts.incomplete += record.close_reason is not CloseReason.COMPLETE
+                case SealSlot(batch):
+                    self.back_ends.submit(batch)
+                case GrantCredit(_, meps):
+                    session = self.session
+                    self._send(lambda session=session, meps=meps: self._feeders.credited(self.index, session, meps))
+                case Reject(run, reason, source, mep, resend):
+                    self._counts.refused += 1
+                    nack, session = Nack(run, source, mep, reason, resend), self.session
+                    self._send(lambda session=session, nack=nack: self._feeders.refused(self.index, session, nack))
+
+    def _send(self, message: Callable[[], None]) -> None:
+        """Messages arrive in the order in which they are sent."""
+        self._clock.call_at(self._clock.now_ns + self._numbers.control_ns, lambda _: message())
+
+    def _wake(self) -> None:
+        wake_ns = self.builder.wake_ns
+        if wake_ns < self._tick_ns:
+            self._tick_ns = wake_ns
+            self._clock.call_at(max(wake_ns, self._clock.now_ns), self._tick, (self.session, wake_ns))
+
+    def _tick(self, of: tuple[int, int]) -> None:
+        # A tick that was lowered since has run earlier; one of another session must not run.
+        if of == (self.session, self._tick_ns) and self.is_up:
+            self._tick_ns = NEVER_NS
+            self._handle(Tick())
+            if self.builder.wake_ns < NEVER_NS:
+                self._wake()
+
+    # Behind the back ends
+
+    def _computed(self, batch: Batch) -> None:
+        self._handle(SlotAdvanced(batch.slot, SlotState.DONE))
+        self._to_gather.append(batch)
+        self._gather()
+
+    def _gather(self) -> None:
+        """Copy kept events out of the slots while the output has room for another batch."""
+        while self._to_gather and self.output.has_room():
+            batch = self._to_gather.popleft()
+            self.output.put(self._kept_bytes(batch))
+            self._to_write.append(batch)
+            self._handle(SlotFreed(batch.slot))
+        self.write()
+
+    def write(self) -> None:
+        """Write the next batch if the disk is free and works."""
+        if self._to_write and not self._is_writing and not self.disk_stopped:
+            self._is_writing = True
+            batch = self._to_write.popleft()
+            written_ns = self._clock.now_ns + int(self._kept_bytes(batch) / self._numbers.disk)
+            self._clock.call_at(written_ns, self._written, (self.session, batch))
+
+    def _written(self, of: tuple[int, Batch]) -> None:
+        session, batch = of
+        if session != self.session:
+            return
+        self._is_writing = False
+        meps = tuple(record.mep for record in batch.meps)
+        self._handle(MepsAcknowledged(meps))
+        self._send(lambda: self._feeders.acknowledged(self.index, meps))
+        self.output.take(self._kept_bytes(batch))
+        self._gather()
+        self._look_if_drained()
+
+    def _kept_bytes(self, batch: Batch) -> int:
+        return round(batch.n_events * self._numbers.written_bytes_per_event)
+
+    def _look_if_drained(self) -> None:
+        if self.draining and self.builder.is_idle:
+            self.draining = False
+            self._feeders.drained(self.index)

@@ -1,0 +1,158 @@
+"""The questions that a model answers by several runs: nodes needed, the loss of a node, policies, a sweep."""
+
+import itertools
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hltnode.daemon.farm_model.description import FarmDescription, FarmError, FaultKind, Policy
+from hltnode.daemon.farm_model.feasibility import capacity, mean_rate_factor, nodes_at_least
+from hltnode.daemon.farm_model.results import run_farm
+
+LOSS_GOAL = 1e-6
+MAX_RUNS = 1000
+STEP = 0.01
+"""The search for the number of nodes goes up in steps of 1 %, and stops at twice the smallest number."""
+AWAY_SECONDS = 30.0
+"""A dead node stays away longer than the others need for its MEPs, which they get after 3 s."""
+GPUS_OF_A_SERVER = (1, 2, 4, 6, 8)
+
+Progress = Callable[[str], None]
+
+
+def nodes_needed(description: FarmDescription, told: Progress = lambda _: None) -> dict[str, Any]:
+    """The smallest number of nodes, in steps of 1 %, whose run loses no MEP and whose backlog does not grow.
+
+    A run can only show a loss of less than 3 / MEPs (95 % confidence): `loss_below`. Faults are left out.
+    """
+    least = nodes_at_least(description)
+    quiet = description.model_copy(update={"faults": ()})
+    nodes = least
+    while nodes <= 2 * least:
+        told(f"{nodes} nodes")
+        result = run_farm(quiet.with_value("nodes.count", nodes))
+        if not result["meps"]["lost"] and not result["meps"]["left"] and not result["grows"]:
+            return {
+                "nodes": nodes,
+                "at_least": least,
+                "loss_below": result["loss_below"],
+                "latency_ms": result["latency_ms"],
+            }
+        nodes += max(1, round(nodes * STEP))
+    raise FarmError(f"no number of nodes up to {2 * least}, twice the smallest number, carries the rate without loss")
+
+
+def dead_node(description: FarmDescription) -> dict[str, Any]:
+    """The same farm, whose first node dies after a third of the time and does not return during the beam."""
+    at = description.seconds / 3
+    away = description.seconds + AWAY_SECONDS
+    fault = {"kind": FaultKind.KILL.value, "at_seconds": at, "seconds": away, "nodes": [0, 0]}
+    return run_farm(description.with_value("faults", [*description.model_dump(mode="json")["faults"], fault]))
+
+
+def policies(description: FarmDescription, told: Progress = lambda _: None) -> dict[str, dict[str, Any]]:
+    """A run with each policy."""
+    found = {}
+    for policy in Policy:
+        told(policy.value)
+        found[policy.value] = run_farm(description.with_value("supervisor.policy", policy.value))
+    return found
+
+
+def placements(description: FarmDescription) -> list[dict[str, Any]]:
+    """Bandwidths of a server by the number of its back ends, in Gb/s, at the rate that a back end computes.
+
+    out: what a server sends on if it has the back ends (builders), and what an event builder without one sends to a
+    filter farm.
+    """
+    readout = description.readout
+    of_back_end = capacity(description).compute / description.nodes.back_ends
+    rate = readout.events_per_second * mean_rate_factor(description)
+    rows = []
+    for back_ends in GPUS_OF_A_SERVER:
+        into = back_ends * of_back_end * readout.event_bytes * 8e-9
+        rows.append(
+            {
+                "back_ends": back_ends,
+                "servers": -(-rate // (back_ends * of_back_end)),
+                "in_gbps": into,
+                "out_of_builder_gbps": into * description.nodes.accepted,
+                "out_to_filter_farm_gbps": into,
+            }
+        )
+    return rows
+
+
+def parse_sweep(texts: Sequence[str]) -> list[tuple[str, list[Any]]]:
+    """Keys and their values from texts such as nodes.count=400,500. Raises FarmError."""
+    found = []
+    for text in texts:
+        key, _, values = text.partition("=")
+        if not key or not values:
+            raise FarmError(f"--sweep {text!r}: expected KEY=VALUE,VALUE such as nodes.count=400,500")
+        found.append((key.strip(), [_value(each.strip()) for each in values.split(",")]))
+    n_runs = 1
+    for _, values_of_key in found:
+        n_runs *= len(values_of_key)
+    if n_runs > MAX_RUNS:
+        raise FarmError(f"--sweep: {n_runs} runs, expected at most {MAX_RUNS}")
+    return found
+
+
+def _value(text: str) -> Any:
+    """A value as TOML reads it; other text is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def sweep(
+    description: FarmDescription, keys: Sequence[tuple[str, list[Any]]], told: Progress = lambda _: None
+) -> list[dict[str, Any]]:
+    """A run for each combination of values: `{"set": {key: value}, ...}`; a farm that cannot work has `error`."""
+    rows = []
+    for values in itertools.product(*(values for _, values in keys)):
+        chosen = {key: value for (key, _), value in zip(keys, values, strict=True)}
+        told(", ".join(f"{key} = {value}" for key, value in chosen.items()))
+        changed = description
+        for key, value in chosen.items():
+            changed = changed.with_value(key, value)
+        try:
+            rows.append({"set": chosen, **run_farm(changed)})
+        except FarmError as error:
+            rows.append({"set": chosen, "error": str(error)})
+    return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """What is asked beside the run of the description."""
+
+    nodes_needed: bool = False
+    dead_node: bool = False
+    policies: bool = False
+    placements: bool = False
+    sweep: tuple[str, ...] = ()
+
+
+def answers(description: FarmDescription, asked: Questions, told: Progress = lambda _: None) -> dict[str, Any]:
+    """The JSON object of `hltnode farm model`: the run of the description, and an entry for each question."""
+    keys = parse_sweep(asked.sweep)
+    told("as described")
+    result = run_farm(description)
+    if asked.nodes_needed:
+        result["nodes_needed"] = nodes_needed(description, told)
+    if asked.dead_node:
+        told("a node dies")
+        result["dead_node"] = dead_node(description)
+    if asked.policies:
+        result["policies"] = policies(description, told)
+    if asked.placements:
+        result["placements"] = placements(description)
+    if keys:
+        result["sweep"] = sweep(description, keys, told)
+    for run in (result.get("dead_node"), *result.get("policies", {}).values(), *result.get("sweep", ())):
+        result["broken_identities"] += [] if run is None else run.get("broken_identities", [])
+    return result

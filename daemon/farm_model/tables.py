@@ -1,0 +1,94 @@
+"""The tables of a result, for the terminal and the HTML page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_HEADS = ("", "nodes", "MEPs", "lost", "moved", "p50 [ms]", "p99 [ms]", "p99.99 [ms]", "max [ms]", "buffer [s]", "busy")
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table under a title; the first cell of a row is its name."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def text(self) -> str:
+        """The table in columns."""
+        lines = [list(self.heads), *map(list, self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.heads))]
+        shown = [self.title]
+        for name, *cells in lines:
+            padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+            shown.append("  ".join([name.ljust(widths[0]), *padded]).rstrip())
+        return "\n".join(shown)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with some digits; a dash for None."""
+    return "-" if value is None else f"{value:.{digits}g}"
+
+
+def _run_row(name: str, run: dict[str, Any]) -> list[str]:
+    if "error" in run:
+        return [name, *["-"] * (len(_HEADS) - 1)]
+    latency = run["latency_ms"]
+    return [
+        name,
+        str(run["nodes"]),
+        str(run["meps"]["produced"]),
+        str(run["meps"]["lost"]),
+        str(run["meps"]["moved"]),
+        *(number(latency[key]) for key in ("p50", "p99", "p99_99", "max")),
+        number(run["buffer"]["used_seconds"]) + (" grows" if run["grows"] else ""),
+        f"{run['back_ends_busy']:.1%}",
+    ]
+
+
+def tables_of(result: dict[str, Any]) -> list[TextTable]:
+    """The tables of the result of `answers`."""
+    runs = [_run_row("as described", result)]
+    if dead := result.get("dead_node"):
+        runs.append(_run_row("a node dies", dead))
+    runs += [_run_row(name, run) for name, run in result.get("policies", {}).items()]
+    tables = [
+        TextTable("MEPs from their production to their acknowledgement", _HEADS, runs),
+        TextTable(
+            "Parts of the time [ms]",
+            ("", "mean", "p50", "p99", "p99.9", "max"),
+            [
+                [name, *(number(result[key][of]) for of in ("mean", "p50", "p99", "p99_9", "max"))]
+                for name, key in (
+                    ("first fragment to complete MEP", "build_ms"),
+                    ("sealed slot to back end", "slot_wait_ms"),
+                    ("batch in a back end", "batch_ms"),
+                )
+            ],
+        ),
+    ]
+    if needed := result.get("nodes_needed"):
+        rows = [
+            ["at least, by capacity", str(needed["at_least"])],
+            ["needed", str(needed["nodes"])],
+            ["loss below (95 %)", number(needed["loss_below"], 2)],
+        ]
+        tables.append(TextTable("Nodes for the rate without loss", ("", "number"), rows))
+    if placements := result.get("placements"):
+        heads = ("back ends each", "servers", "in [Gb/s]", "out, in builders [Gb/s]", "out, to a farm [Gb/s]")
+        rows = [
+            [str(row["back_ends"]), f"{row['servers']:.0f}"]
+            + [number(row[key]) for key in ("in_gbps", "out_of_builder_gbps", "out_to_filter_farm_gbps")]
+            for row in placements
+        ]
+        tables.append(TextTable("Back ends in event builders, or in a filter farm", heads, rows))
+    if swept := result.get("sweep"):
+        names = [", ".join(f"{key}={value}" for key, value in run["set"].items()) for run in swept]
+        tables.append(TextTable("Sweep", _HEADS, [_run_row(name, run) for name, run in zip(names, swept, strict=True)]))
+        tables += [
+            TextTable(f"{name}: cannot work", ("",), [[line] for line in run["error"].splitlines()])
+            for name, run in zip(names, swept, strict=True)
+            if "error" in run
+        ]
+    return tables
