@@ -41,6 +41,15 @@ def test_the_response_is_that_of_the_library(name: str) -> None:
     assert np.abs(found - content["responses"]).max() < 1e-5
 
 
+def test_lightgbm_takes_0_for_a_nan_of_a_feature_that_was_never_missing() -> None:
+    model = read_model(GOLDEN / "lightgbm.txt")
+    inputs = np.array(json.loads((GOLDEN / "lightgbm.responses.json").read_text())["inputs"], np.float32)
+    for feature in (1, 2, 3):
+        missing, zero = inputs.copy(), inputs.copy()
+        missing[:, feature], zero[:, feature] = np.nan, 0.0
+        assert responses(model, missing).tolist() == responses(model, zero).tolist()
+
+
 def test_both_forms_of_lightgbm_have_the_same_table() -> None:
     assert read_model(GOLDEN / "lightgbm.txt").trees == read_model(GOLDEN / "lightgbm.json").trees
 
