@@ -63,16 +63,11 @@ def test_the_muon_model_of_the_shared_folder_is_read(shared: Path) -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def xgb(**values: object) -> dict[str, Any]:
-    """The model of XGBoost with other values, by `a__b__c` for [a][b][c]."""
-    return changed("xgboost.json", values)
-
-
 def changed(name: str, values: dict[str, object]) -> dict[str, Any]:
-    content = json.loads((GOLDEN / name).read_text())
+    content: dict[str, Any] = json.loads((GOLDEN / name).read_text())
     for path, value in values.items():
         *parts, last = (int(part) if part.isdigit() else part for part in path.split("__"))
-        at = content
+        at: Any = content
         for part in parts:
             at = at[part]
         at[last] = value
@@ -246,7 +241,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 CONTENTS = {name: json.loads((GOLDEN / name).read_text()) for name in FILES if name.endswith(".json")}
 PATHS = {name: _paths(content) for name, content in CONTENTS.items()}
-ODD = st.one_of(
+ODD: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(
         [None, True, -1, 2**70, 0.5, float("nan"), float("inf"), 1e300, "", "x", "nan", [], {}, [[1]], [None]]
     ),
