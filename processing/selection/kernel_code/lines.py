@@ -338,7 +338,8 @@ def _conjuncts(condition: Node) -> list[Node]:
 
 def _cost_of(operations: Set[Node]) -> int:
     """Their number; a tree counts as one operation."""
-    return len(operations) + sum(at.payload.n_trees for at in operations if at.op is Op.TREES)
+    trees: int = sum(at.payload.n_trees for at in operations if at.op is Op.TREES)
+    return len(operations) + trees
 
 
 def _together(parts: Sequence[Costly]) -> list[Costly]:

@@ -20,7 +20,7 @@ from tests.processing.selection.models.training_data import FEATURES, candidates
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def xgboost(given: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[Any]:
+def xgboost(given: NDArray[np.float32], asked: NDArray[np.float32]) -> Any:
     """Responses of a model in xgboost.json. Its thresholds are numbers of the training."""
     import xgboost
 
@@ -30,7 +30,7 @@ def xgboost(given: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[A
     return booster.predict(xgboost.DMatrix(asked, feature_names=list(FEATURES)))
 
 
-def lightgbm(given: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[Any]:
+def lightgbm(given: NDArray[np.float32], asked: NDArray[np.float32]) -> Any:
     """Responses of a model in lightgbm.txt and lightgbm.json."""
     import lightgbm
 
@@ -41,7 +41,7 @@ def lightgbm(given: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[
     return booster.predict(asked)
 
 
-def catboost(given: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[Any]:
+def catboost(given: NDArray[np.float32], asked: NDArray[np.float32]) -> Any:
     """Responses of a model in catboost.json. Some of the candidates get borders of the model as numbers."""
     import catboost
 

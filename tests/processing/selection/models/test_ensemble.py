@@ -68,7 +68,8 @@ def leaf_of(tree: Tree, values: list[float]) -> float:
 
 
 def sums(trees: Ensemble, rows: list[list[float]]) -> list[float]:
-    return trees.sums(list(np.array(rows, np.float32).T)).tolist()
+    found: list[float] = trees.sums(list(np.array(rows, np.float32).T)).tolist()
+    return found
 
 
 @settings(max_examples=150)

@@ -22,9 +22,9 @@ ASKED = np.concatenate([candidates(np.random.default_rng(SEED), 300), candidates
 GIVEN = np.concatenate([candidates(np.random.default_rng(SEED + 1), 600)])
 
 
-def difference(path: Path, expected: NDArray[Any]) -> float:
+def difference(path: Path, expected: NDArray[Any], asked: NDArray[np.float32] = ASKED) -> float:
     """The largest difference of responses; of numbers above 1, relative to them."""
-    found = responses(read_model(path), ASKED)
+    found = responses(read_model(path), asked)
     return float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max())
 
 
@@ -51,8 +51,11 @@ def test_lightgbm(tmp_path: Path, objective: str) -> None:
     booster = lightgbm.train({"objective": objective, "verbose": -1, "num_threads": 1, "sigmoid": 0.8}, data, 30)
     booster.save_model(tmp_path / "model.txt")
     (tmp_path / "model.json").write_text(json.dumps(booster.dump_model()))
+    never_missing = ASKED.copy()
+    never_missing[::3, 1] = np.nan
     for name in ("model.txt", "model.json"):
-        assert difference(tmp_path / name, booster.predict(ASKED)) < 1e-5
+        for asked in (ASKED, never_missing):
+            assert difference(tmp_path / name, booster.predict(asked), asked) < 1e-5
 
 
 @pytest.mark.parametrize("nan_mode", ["Min", "Max"])

@@ -41,6 +41,15 @@ def test_the_response_is_that_of_the_library(name: str) -> None:
     assert np.abs(found - content["responses"]).max() < 1e-5
 
 
+def test_lightgbm_takes_0_for_a_nan_of_a_feature_that_was_never_missing() -> None:
+    model = read_model(GOLDEN / "lightgbm.txt")
+    inputs = np.array(json.loads((GOLDEN / "lightgbm.responses.json").read_text())["inputs"], np.float32)
+    for feature in (1, 2, 3):
+        missing, zero = inputs.copy(), inputs.copy()
+        missing[:, feature], zero[:, feature] = np.nan, 0.0
+        assert responses(model, missing).tolist() == responses(model, zero).tolist()
+
+
 def test_both_forms_of_lightgbm_have_the_same_table() -> None:
     assert read_model(GOLDEN / "lightgbm.txt").trees == read_model(GOLDEN / "lightgbm.json").trees
 
@@ -54,16 +63,11 @@ def test_the_muon_model_of_the_shared_folder_is_read(shared: Path) -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def xgb(**values: object) -> dict[str, Any]:
-    """The model of XGBoost with other values, by `a__b__c` for [a][b][c]."""
-    return changed("xgboost.json", values)
-
-
 def changed(name: str, values: dict[str, object]) -> dict[str, Any]:
-    content = json.loads((GOLDEN / name).read_text())
+    content: dict[str, Any] = json.loads((GOLDEN / name).read_text())
     for path, value in values.items():
         *parts, last = (int(part) if part.isdigit() else part for part in path.split("__"))
-        at = content
+        at: Any = content
         for part in parts:
             at = at[part]
         at[last] = value
@@ -237,7 +241,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 CONTENTS = {name: json.loads((GOLDEN / name).read_text()) for name in FILES if name.endswith(".json")}
 PATHS = {name: _paths(content) for name, content in CONTENTS.items()}
-ODD = st.one_of(
+ODD: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(
         [None, True, -1, 2**70, 0.5, float("nan"), float("inf"), 1e300, "", "x", "nan", [], {}, [[1]], [None]]
     ),

@@ -20,7 +20,8 @@ def candidates(rng: np.random.Generator, n: int) -> NDArray[np.float32]:
 def labels(given: NDArray[np.float32]) -> NDArray[np.int64]:
     """Signal or not: depends on all features."""
     x, pt, z, hits = np.nan_to_num(given).T
-    return ((x + pt * pt - z > 0.3) & (hits > 4)).astype(np.int64)
+    found: NDArray[np.int64] = ((x + pt * pt - z > 0.3) & (hits > 4)).astype(np.int64)
+    return found
 
 
 def lists(given: NDArray[np.float32]) -> list[list[float | None]]:
