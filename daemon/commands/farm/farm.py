@@ -222,7 +222,7 @@ def _size_text(result: dict[str, Any]) -> str:
     return "\n".join(
         (
             f"nodes     {result['nodes']}, of {result['node_events_per_second'] / 1e3:.4g} kHz each (limit: "
-            f"{result['limit']}), with a reserve of {result['reserve']:.0%}; at least {result['nodes_at_least']} run",
+            f"{result['limit']}), with a reserve of {result['reserve']:.0%}; without it {result['nodes_at_least']}",
             f"MEPs      {result['events_per_mep']} events, {result['mep_bytes'] / 1e6:.3g} MB, "
             f"{result['meps_per_second']:.4g} each second",
             f"memory    {result['node_memory_bytes'] / 1e9:.3g} GB of slots in each node, "
