@@ -56,9 +56,9 @@ try {
     }
   }
   for (const [name, address] of Object.entries(wanted.files)) {
-    for (const [width, dark] of [[1280, false], [1280, true], [390, false]]) {
-      const label = `${name}_${width}_${dark ? "dark" : "light"}`;
-      const page = await opened(browser, label, address, width, dark);
+    for (const dark of [false, true]) {
+      const label = `${name}_${dark ? "dark" : "light"}`;
+      const page = await opened(browser, label, address, 1280, dark);
       await checked(page, label);
       await page.close();
     }
