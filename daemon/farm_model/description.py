@@ -189,7 +189,7 @@ class FarmDescription(_Section):
     def node_config(self) -> NodeConfig:
         """The configuration of a node. The environment is not read. Raises FarmError."""
         try:
-            return _FileOnly(**self.node)
+            return _FileOnly.model_validate(self.node)
         except ValidationError as error:
             raise FarmError(_text_of(error, "node.")) from error
 

@@ -7,6 +7,7 @@ parts, because only the first and the last fragment decide: they are the two sou
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
@@ -237,12 +238,11 @@ class NodeModel:
                 case SealSlot(batch):
                     self.back_ends.submit(batch)
                 case GrantCredit(_, meps):
-                    session = self.session
-                    self._send(lambda session=session, meps=meps: self._feeders.credited(self.index, session, meps))
+                    self._send(partial(self._feeders.credited, self.index, self.session, meps))
                 case Reject(run, reason, source, mep, resend):
                     self._counts.refused += 1
-                    nack, session = Nack(run, source, mep, reason, resend), self.session
-                    self._send(lambda session=session, nack=nack: self._feeders.refused(self.index, session, nack))
+                    nack = Nack(run, source, mep, reason, resend)
+                    self._send(partial(self._feeders.refused, self.index, self.session, nack))
 
     def _send(self, message: Callable[[], None]) -> None:
         """Messages arrive in the order in which they are sent."""
