@@ -34,5 +34,6 @@ def joiner() -> Path:
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
-    parts = (*compiler, version_of(compiler[0]), *OPTIONS, *(each.read_bytes() for each in (*sources, *headers)))
+    contents = [each.read_bytes() for each in (*sources, *headers)]
+    parts: list[str | bytes] = [*compiler, version_of(compiler[0]), *OPTIONS, *contents]
     return built("joiner", parts, make)
