@@ -76,6 +76,11 @@ class HeldSlices(Generic[T, W]):
         self.n_slices += len(of)
         return held
 
+    def waits(self, of: SliceId) -> bool:
+        """Whether a slice is held and has no windows yet."""
+        held = self._of_slice.get(of)
+        return held is not None and of in held.waiting
+
     def answer(self, of: SliceId, windows: W, nbytes: int = 0) -> bool:
         """The windows of a slice, which take memory, too; False for one that does not wait."""
         held = self._of_slice.get(of)

@@ -277,7 +277,7 @@ class HoldStage:
             put.sent_ns = now_ns - RESEND_NS
 
     def _make_room(self, nbytes: int, n_slices: int = 0) -> bool:
-        """Let the oldest batches leave until this number of bytes fits, and count it; False if the node stops meanwhile.
+        """Let the oldest batches leave until these bytes fit, and count them; False if the node stops meanwhile.
 
         Batches that left count until they are gathered: this waits for them, also for a disk that is full, and not
         yet held batches stay in their slots. A part of the memory is kept free for them, so that it seldom waits.
@@ -391,13 +391,17 @@ class HoldStage:
             self._counters.faults[SeedFault.BAD_MESSAGE] += 1
             return
         rows = rows_of(message.description, message.windows)
-        if self._held.answer((message.run, message.slice), rows, rows.nbytes):
-            self._counters.windows_received += len(rows)
-            with self._changed:
-                self._counters.held_bytes += rows.nbytes
-            self._make_room(0)
-        else:
+        of = (message.run, message.slice)
+        if not self._held.waits(of):
             self._counters.faults[SeedFault.NOT_WAITING] += 1
+            return
+        if not self._make_room(rows.nbytes):
+            return
+        if self._held.answer(of, rows, rows.nbytes):
+            self._counters.windows_received += len(rows)
+        else:
+            # It was the oldest one, and has left for lack of memory.
+            self.gathered(rows.nbytes)
 
     def _take_external(self, message: ExternalWindow) -> None:
         if message in self._external:
