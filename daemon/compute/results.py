@@ -41,10 +41,10 @@ class Results:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = [self.accepted, self.lines, self.flags, self.counts, self.summary]
+        nbytes = sum(each.nbytes for each in (self.accepted, self.lines, self.flags, self.counts, self.summary))
         for content in (self.selected, *self.lists.values()):
-            arrays += [content.offsets, *content.values.values()]
-        return sum(each.nbytes for each in arrays)
+            nbytes += content.offsets.nbytes + sum(each.nbytes for each in content.values.values())
+        return nbytes
 
     def of_events(self, rows: slice) -> "Results":
         """The rows of a slice of events."""
