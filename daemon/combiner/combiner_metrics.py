@@ -33,6 +33,20 @@ class CombinerCollector(Collector):
             lost.add_metric([name], node.is_lost)
         yield reports
         yield lost
+        refused = CounterMetricFamily(
+            "hltnode_combiner_refused_messages", "Messages that were refused.", labels=["reason"]
+        )
+        for reason, n in combiner.refused.items():
+            refused.add_metric([str(reason)], n)
+        yield refused
+        ended = CounterMetricFamily(
+            "hltnode_combiner_connections_refused", "Connections that a limit ended.", labels=["reason"]
+        )
+        for (_, why), n in combiner.operation.connections_refused.items():
+            ended.add_metric([str(why)], n)
+        yield ended
+        [connections] = combiner.operation.open_connections.values()
+        yield GaugeMetricFamily("hltnode_combiner_connections", "Open connections.", connections)
         for name, text, value in (
             ("seeds", "Seeds of all nodes.", counts.seeds),
             ("windows", "Windows of decided slices, of all nodes.", counts.windows),
@@ -40,7 +54,6 @@ class CombinerCollector(Collector):
             ("repeated_reports", "Reports of a slice that was decided already, or that came again.", counts.repeated),
             ("whole_slices", "Slices with more seeds or windows than a message holds.", counts.whole),
             ("forgotten_slices", "Slices that were forgotten to free memory.", counts.forgotten),
-            ("refused_messages", "Messages that were refused.", combiner.refused),
             ("unsent_messages", "Messages that could not be sent.", combiner.unsent),
         ):
             yield CounterMetricFamily(f"hltnode_combiner_{name}", text, value=value)

@@ -5,7 +5,7 @@ or when its memory is needed. Batches leave in order, and requests to the output
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -63,7 +63,10 @@ class HeldSlices(Generic[T, W]):
     def __len__(self) -> int:
         return len(self._held)
 
-    def put(self, now_ns: int, item: T, nbytes: int = 0, slices: Iterable[SliceId] = ()) -> None:
+    def __iter__(self) -> Iterator[Held[T, W]]:
+        return iter(self._held)
+
+    def put(self, now_ns: int, item: T, nbytes: int = 0, slices: Iterable[SliceId] = ()) -> Held[T, W]:
         """Hold a batch with these slices. A request has none."""
         of = tuple(slices)
         held = Held[T, W](item, nbytes, now_ns, of, set(of), sent_ns=now_ns)
@@ -71,14 +74,22 @@ class HeldSlices(Generic[T, W]):
         self._of_slice.update(dict.fromkeys(of, held))
         self.nbytes += nbytes
         self.n_slices += len(of)
+        return held
 
-    def answer(self, of: SliceId, windows: W) -> bool:
-        """The windows of a slice; False for one that does not wait."""
+    def waits(self, of: SliceId) -> bool:
+        """Whether a slice is held and has no windows yet."""
+        held = self._of_slice.get(of)
+        return held is not None and of in held.waiting
+
+    def answer(self, of: SliceId, windows: W, nbytes: int = 0) -> bool:
+        """The windows of a slice, which take memory, too; False for one that does not wait."""
         held = self._of_slice.get(of)
         if held is None or of not in held.waiting:
             return False
         held.waiting.remove(of)
         held.windows[of] = windows
+        held.nbytes += nbytes
+        self.nbytes += nbytes
         return True
 
     def unanswered(self, now_ns: int, after_ns: int) -> list[Held[T, W]]:
@@ -124,6 +135,10 @@ class HeldSlices(Generic[T, W]):
             return None
         head = self._held[0]
         return head.since_ns + (self._timeout_ns if head.waiting else self._hold_ns)
+
+    def oldest_ns(self, now_ns: int) -> int:
+        """How long the oldest entry is held; 0 without one."""
+        return now_ns - self._held[0].since_ns if self._held else 0
 
     def _leave(self, end: HeldEnd | None) -> Leaving[T, W]:
         head = self._held.popleft()

@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,12 +19,12 @@ import numpy as np
 import zmq
 
 from hltnode.client.keys import ClientKeys
+from hltnode.daemon.combiner.combiner_link import CombinerLink
 from hltnode.daemon.combiner.held_slices import HeldSlices, Leaving, SliceId
 from hltnode.daemon.combiner.window_rows import Rows, WindowRows
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import HeldEnd, SeedFault, SilencePolicy, WindowFault
-from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, BOUND
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.configuration.output_sections import CombinerSection
@@ -34,34 +34,26 @@ from hltnode.daemon.output.requests import Request
 from hltnode.daemon.output.time_windows import TimeWindows
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.output_lists import joined_lists
-from hltnode.protocol.errors import MessageError
-from hltnode.protocol.transport.endpoints import is_ipv6
 from hltnode.protocol.transport.seed_messages import (
-    MAX_SEED_MESSAGE,
     ExternalWindow,
-    Joined,
-    NotJoined,
+    Join,
+    SliceSeeds,
     SliceWindows,
-    decode_from_combiner,
+    decode_to_combiner,
     encode_to_combiner,
     rows_of,
 )
-from hltnode.protocol.transport.seed_messages import Join as JoinMessage
 
-JOIN_NS = 1_000_000_000
-"""Period of the message that says who this node is."""
 RESEND_NS = 1_000_000_000
 """Seeds without an answer are sent again after this time: the connection may have been lost, or the combiner killed."""
 LOOK_NS = RESEND_NS // 10
-"""Period of the look for such seeds, which goes through all held batches."""
-QUEUE = 1000
-"""Messages that wait for the combiner. More seeds are sent later."""
-RECENT_SLICES, RECENT_BYTES = 256, 4 << 20
-"""Seeds of slices that left, which another session of the combiner needs to decide on the slices behind them."""
+"""Period of the check for such seeds, which goes through all held batches."""
+FULL_QUEUE_NS = 10_000_000
+"""The same, while seeds are left because the queue was full."""
 MAX_EXTERNAL = 1024
 """External windows that are remembered; of a further one, the oldest is forgotten."""
-TURN = 100
-"""Messages of the combiner that are read before batches are looked after."""
+BYTES_OF_BATCH, BYTES_OF_SLICE, BYTES_OF_FRAGMENT = 4096, 2560, 32
+"""Memory of a held batch, slice and fragment in addition to their arrays and messages: objects, tables of places."""
 LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("hold_stage")
@@ -69,11 +61,29 @@ log = get_logger("hold_stage")
 
 @dataclass(slots=True)
 class _HeldBatch:
-    """A computed batch; messages, rows: the seeds of each slice."""
+    """A computed batch; messages: the seeds of each slice. `run`, `begin_ns`: time of its first slice."""
 
     computed: ComputedBatch
     messages: dict[SliceId, bytes]
-    rows: dict[SliceId, Rows]
+    run: int = 0
+    begin_ns: int = 0
+
+    def rows(self, of: SliceId) -> Rows:
+        """The seeds of a slice. A copy of them for each held slice would cost as much memory as its message."""
+        message = decode_to_combiner(self.messages[of])
+        assert isinstance(message, SliceSeeds)
+        return rows_of(message.description, message.seeds)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes while it is held, without its raw data."""
+        meps = self.computed.batch.meps
+        return (
+            BYTES_OF_BATCH
+            + sum(BYTES_OF_SLICE + BYTES_OF_FRAGMENT * len(mep.fragments) for mep in meps)
+            + self.computed.results.nbytes
+            + sum(map(len, self.messages.values()))
+        )
 
 
 class HoldStage:
@@ -111,7 +121,6 @@ class HoldStage:
     ) -> None:
         self._section = section
         self._max_slices = max_slices
-        self._keys = keys
         self._rows = rows
         self._windows = windows
         self._errors = np.uint32(flags.errors)
@@ -120,21 +129,20 @@ class HoldStage:
         self._freed = freed
         self._hand_on = hand_on
         self._crashed = crashed
-        self._join = encode_to_combiner(JoinMessage(node, session, chain))
+        self._node, self._session, self._chain = node, session, chain
         self._clock_ns = clock_ns
+        assert section.endpoint is not None
+        self._link = CombinerLink(section.endpoint, keys, counters, self._join, clock_ns)
         self._held: HeldSlices[_HeldBatch | Request, Rows] = HeldSlices(
             section.hold_ms * 1_000_000, section.timeout_ms * 1_000_000
         )
         self._external: list[ExternalWindow] = []
-        self._in_gathering = 0
         self._changed = threading.Condition()
         self._stopping = False
-        self._joined_ns: int | None = None
-        self._recent: deque[bytes] = deque()
-        self._recent_bytes = 0
-        self._is_new_combiner = False
-        self._is_refused = False
         self._next_look_ns = 0
+        self._newest = (0, 0)
+        """Run and end of the latest slice that was taken, in ns."""
+        counters.max_bytes = section.max_bytes
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -157,9 +165,8 @@ class HoldStage:
     def gathered(self, nbytes: int) -> None:
         """A batch that left is copied to records: its memory is free. Any thread."""
         with self._changed:
-            self._in_gathering -= nbytes
+            self._counters.held_bytes -= nbytes
             self._changed.notify_all()
-        self._note_held()
 
     def stop(self, timeout_s: float) -> bool:
         """Forget held batches, which are not acknowledged, hand on the requests, and end the thread.
@@ -183,13 +190,16 @@ class HoldStage:
 
     def _run(self) -> None:
         try:
-            with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
-                self._connect(socket)
-                poller = zmq.Poller()
-                poller.register(socket, zmq.POLLIN)
-                poller.register(self._wake, zmq.POLLIN)
-                while self._turn(poller, socket):
-                    pass
+            with zmq.Context() as context:
+                self._link.open(context)
+                try:
+                    poller = zmq.Poller()
+                    poller.register(self._link.socket, zmq.POLLIN)
+                    poller.register(self._wake, zmq.POLLIN)
+                    while self._turn(poller):
+                        pass
+                finally:
+                    self._link.close()
             for item in self._held.abandon():
                 if not isinstance(item, _HeldBatch):
                     self._hand_on(item)
@@ -197,36 +207,23 @@ class HoldStage:
             self._crashed(error)
             raise
 
-    def _connect(self, socket: zmq.Socket[bytes]) -> None:
-        assert self._section.endpoint is not None
-        options = {
-            **BOUND,
-            zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS,
-            zmq.LINGER: 0,
-            # Without a connection, nothing is queued: it would be old when the combiner is there.
-            zmq.IMMEDIATE: 1,
-            zmq.SNDHWM: QUEUE,
-            zmq.RCVHWM: QUEUE,
-            zmq.MAXMSGSIZE: MAX_SEED_MESSAGE,
-            zmq.IPV6: is_ipv6(self._section.endpoint),
-            zmq.RECONNECT_IVL_MAX: 1000,
-        }
-        for option, value in options.items():
-            socket.setsockopt(option, value)
-        if self._keys is not None:
-            self._keys.apply(socket)
-        socket.connect(self._section.endpoint)
+    def _join(self) -> Join:
+        """Who this node is, and from when on it holds slices of the latest run."""
+        run, end_ns = self._newest
+        of_run = (
+            each.item.begin_ns
+            for each in self._held
+            if isinstance(each.item, _HeldBatch) and each.item.messages and each.item.run == run
+        )
+        return Join(self._node, self._session, self._chain, run, next(of_run, end_ns))
 
-    def _turn(self, poller: zmq.Poller, socket: zmq.Socket[bytes]) -> bool:
+    def _turn(self, poller: zmq.Poller) -> bool:
         """One turn of the thread; False at its end."""
         now_ns = self._clock_ns()
-        period_ns = JOIN_NS if self._counters.combiner and not self._is_refused else JOIN_NS // 20
-        if self._joined_ns is None or now_ns - self._joined_ns >= period_ns:
-            self._joined_ns, self._is_refused = now_ns, False
-            self._send(socket, self._join)
-        due_ns = self._held.next_ns()
-        longest_ns = period_ns // 4
-        wait_ns = longest_ns if due_ns is None else min(max(0, due_ns - now_ns), longest_ns)
+        self._link.say_who(now_ns)
+        due_ns, wait_ns = self._held.next_ns(), self._link.period_ns // 4
+        if due_ns is not None:
+            wait_ns = min(wait_ns, max(0, min(due_ns, self._next_look_ns) - now_ns))
         ready = dict(poller.poll(-(-wait_ns // 1_000_000)))
         if self._wake in ready:
             os.eventfd_read(self._wake)
@@ -238,61 +235,67 @@ class HoldStage:
             if item is None:
                 return False
             if isinstance(item, ComputedBatch):
-                self._take(item, socket)
+                self._take(item)
             else:
                 self._held.put(self._clock_ns(), item)
-        if socket in ready:
-            self._read(socket)
+        if self._link.socket in ready:
+            for message in self._link.read():
+                if isinstance(message, ExternalWindow):
+                    self._take_external(message)
+                else:
+                    self._answered(message)
         now_ns = self._clock_ns()
-        self._send_again(socket, now_ns)
+        self._send_again(now_ns)
         for leaving in self._held.due(now_ns):
             self._leave(leaving)
+        self._link.note_silence(now_ns)
+        self._counters.oldest_s = self._held.oldest_ns(now_ns) / 1e9
         self._note_held()
         return True
 
-    def _take(self, computed: ComputedBatch, socket: zmq.Socket[bytes]) -> None:
+    def _take(self, computed: ComputedBatch) -> None:
         """Send the seeds of a batch, and hold it."""
         batch = computed.batch
         held = self._with_seeds(computed)
-        for message in held.messages.values():
-            self._send(socket, message)
+        is_sent = self._link.send_all(held.messages.values()) == len(held.messages)
         size = max((int((mep.fragments[:, 1:].sum(axis=1)).max(initial=0)) for mep in batch.meps), default=0)
-        nbytes = size + sum(len(each) for each in held.messages.values())
+        nbytes = size + held.nbytes
         if nbytes > self._section.max_bytes:
             # It cannot be held at all.
             while (oldest := self._held.evict()) is not None:
                 self._leave(oldest)
             self._leave(Leaving(held, 0, {}, HeldEnd.NO_ROOM))
             return
-        if not self._make_room(nbytes):
+        if not self._make_room(nbytes, len(held.messages)):
             return
         raw = np.frombuffer(self._buffers[batch.slot], np.uint8)[:size].copy()
-        held.computed = replace(held.computed, held=raw.data, held_bytes=nbytes)
+        held.computed = replace(held.computed, held=raw.data)
         self._freed(batch)
-        self._held.put(self._clock_ns(), held, nbytes, held.messages)
+        now_ns = self._clock_ns()
+        put = self._held.put(now_ns, held, nbytes, held.messages)
+        if not is_sent:
+            put.sent_ns = now_ns - RESEND_NS
 
-    def _make_room(self, nbytes: int) -> bool:
-        """Let the oldest batches leave until this number of bytes fits; False if the node stops meanwhile.
+    def _make_room(self, nbytes: int, n_slices: int = 0) -> bool:
+        """Let the oldest batches leave until these bytes fit, and count them; False if the node stops meanwhile.
 
-        If only batches are left that wait for the disk, the batch stays in its slot until they are gathered.
+        Batches that left count until they are gathered: this waits for them, also for a disk that is full, and not
+        yet held batches stay in their slots. A part of the memory is kept free for them, so that it seldom waits.
         """
-        while (
-            self._held.n_slices >= self._max_slices
-            or self._held.nbytes + self._in_gathering + nbytes > self._section.max_bytes
-        ):
+        most = self._section.max_bytes
+        while self._held.n_slices + n_slices > self._max_slices or self._held.nbytes + nbytes > most - most // 16:
             oldest = self._held.evict()
-            if oldest is not None:
-                self._leave(oldest)
-                continue
-            with self._changed:
-                while not self._stopping and self._in_gathering + nbytes > self._section.max_bytes:
-                    self._changed.wait()
-                if self._stopping:
-                    return False
-        return True
+            if oldest is None:
+                break
+            self._leave(oldest)
+        with self._changed:
+            while not self._stopping and self._counters.held_bytes + nbytes > most:
+                self._changed.wait()
+            self._counters.held_bytes += 0 if self._stopping else nbytes
+            return not self._stopping
 
     def _with_seeds(self, computed: ComputedBatch) -> _HeldBatch:
-        held = _HeldBatch(computed, {}, {})
+        held = _HeldBatch(computed, {}, computed.batch.run)
         faults: Counter[WindowFault] = Counter()
         run, results = computed.batch.run, computed.results
         to_error = results.flags & self._errors
@@ -310,8 +313,10 @@ class HoldStage:
                 continue
             message = self._rows.seeds(run, mep, windows, kept)
             held.messages[run, mep.mep] = encode_to_combiner(message)
-            found = held.rows[run, mep.mep] = rows_of(message.description, message.seeds)
-            self._counters.seeds_sent += len(found)
+            begin_ns, end_ns = mep.mep * message.core_ns, (mep.mep + 1) * message.core_ns
+            held.begin_ns = begin_ns if len(held.messages) == 1 else min(held.begin_ns, begin_ns)
+            self._newest = run, max(end_ns, self._newest[1] if self._newest[0] == run else 0)
+            self._counters.seeds_sent += len(rows_of(message.description, message.seeds))
             self._counters.faults[SeedFault.WHOLE_SLICE] += message.whole
         held.computed = replace(computed, window_faults=faults)
         return held
@@ -326,7 +331,7 @@ class HoldStage:
         # A batch may have no slice: no MEP at all after a revocation, or only MEPs that are margins.
         reason = leaving.end or HeldEnd.JOINED
         for of, message in held.messages.items():
-            self._remember(message)
+            self._link.remember(message)
             self._counters.slices[HeldEnd.JOINED if of in leaving.windows else reason] += 1
         is_silent = bool(held.messages) and reason is not HeldEnd.JOINED
         if is_silent and (left_out := self._limit.due(reason)) is not None:
@@ -334,9 +339,8 @@ class HoldStage:
                 "slices_without_answer", reason=reason, windows=self._section.silent, run=computed.batch.run,
                 first_slice=computed.batch.meps[0].mep, left_out=left_out,
             )  # fmt: skip
-        with self._changed:
-            self._in_gathering += leaving.nbytes
-        self._hand_on(replace(computed, results=self._decided(held, leaving.windows), windows_decided=True))
+        decided = self._decided(held, leaving.windows)
+        self._hand_on(replace(computed, results=decided, windows_decided=True, held_bytes=leaving.nbytes))
 
     def _decided(self, held: _HeldBatch, windows: dict[SliceId, Rows]) -> Results:
         """The results with the decided windows; accepted are the sub-slices in which one begins."""
@@ -349,7 +353,7 @@ class HoldStage:
             content = self._rows.empty(mep.n_events)
             if of in held.messages and not mep.error_stream:
                 is_kept = self._section.silent is SilencePolicy.KEEP
-                found = windows[of] if of in windows else held.rows[of] if is_kept else held.rows[of][:0]
+                found = windows[of] if of in windows else held.rows(of) if is_kept else self._rows.no_rows
                 external = [each for each in self._external if each.run == batch.run]
                 content, bad = self._rows.content(mep, [found], external)
                 self._counters.faults[SeedFault.BAD_WINDOW] += bad
@@ -362,72 +366,42 @@ class HoldStage:
         lists = {**results.lists, self._windows.name: joined_lists([*parts, self._rows.empty(0)])}
         return replace(results, lists=lists)
 
-    def _send_again(self, socket: zmq.Socket[bytes], now_ns: int) -> None:
-        """Send the seeds without an answer again, and to a new session of the combiner also those of recent slices."""
-        if now_ns < self._next_look_ns and not self._is_new_combiner:
+    def _send_again(self, now_ns: int) -> None:
+        """Send the seeds without an answer again, and to a new session of the combiner also those of recent slices.
+
+        What the queue does not take follows soon.
+        """
+        is_new = self._link.is_new_combiner
+        if now_ns < self._next_look_ns and not is_new:
             return
         self._next_look_ns = now_ns + LOOK_NS
-        if self._is_new_combiner:
-            for message in self._recent:
-                self._send(socket, message)
-        for held in self._held.unanswered(now_ns, 0 if self._is_new_combiner else RESEND_NS):
+        found = self._held.unanswered(now_ns, 0 if is_new else RESEND_NS)
+        is_full = not self._link.send_recent()
+        for held in found:
             assert isinstance(held.item, _HeldBatch)
-            for of in sorted(held.waiting):
-                self._send(socket, held.item.messages[of])
-        self._is_new_combiner = False
-
-    def _remember(self, message: bytes) -> None:
-        self._recent.append(message)
-        self._recent_bytes += len(message)
-        while len(self._recent) > RECENT_SLICES or self._recent_bytes > RECENT_BYTES:
-            self._recent_bytes -= len(self._recent.popleft())
-
-    def _send(self, socket: zmq.Socket[bytes], message: bytes) -> None:
-        if not self._counters.combiner and message is not self._join:
-            # A combiner takes no seeds of a node that has not joined.
-            self._counters.faults[SeedFault.UNSENT] += 1
-            return
-        try:
-            socket.send(message, zmq.NOBLOCK)
-        except zmq.Again:
-            if message is not self._join:
-                self._counters.faults[SeedFault.UNSENT] += 1
-
-    def _read(self, socket: zmq.Socket[bytes]) -> None:
-        for _ in range(TURN):
-            try:
-                raw = socket.recv(zmq.NOBLOCK)
-            except zmq.Again:
-                return
-            try:
-                message = decode_from_combiner(raw)
-            except MessageError as error:
-                self._counters.faults[SeedFault.BAD_MESSAGE] += 1
-                self._warn("combiner_message_refused", str(error))
-                continue
-            match message:
-                case SliceWindows():
-                    self._answered(message)
-                case ExternalWindow():
-                    self._take_external(message)
-                case Joined():
-                    self._meet(message)
-                case NotJoined():
-                    self._counters.faults[SeedFault.REFUSED] += 1
-                    self._warn("combiner_refuses", message.text)
-                    # It may be another session, which does not know this node yet: join soon, but not at once. A
-                    # combiner that refuses the node for good would be asked again and again.
-                    self._is_refused = True
+            messages = [held.item.messages[of] for of in sorted(held.waiting)]
+            if is_full or self._link.send_all(messages) < len(messages):
+                is_full = True
+                held.sent_ns = now_ns - RESEND_NS
+        if is_full and self._counters.combiner:
+            self._next_look_ns = now_ns + FULL_QUEUE_NS
 
     def _answered(self, message: SliceWindows) -> None:
         if message.description != self._rows.description:
             self._counters.faults[SeedFault.BAD_MESSAGE] += 1
             return
         rows = rows_of(message.description, message.windows)
-        if self._held.answer((message.run, message.slice), rows):
+        of = (message.run, message.slice)
+        if not self._held.waits(of):
+            self._counters.faults[SeedFault.NOT_WAITING] += 1
+            return
+        if not self._make_room(rows.nbytes):
+            return
+        if self._held.answer(of, rows, rows.nbytes):
             self._counters.windows_received += len(rows)
         else:
-            self._counters.faults[SeedFault.NOT_WAITING] += 1
+            # It was the oldest one, and has left for lack of memory.
+            self.gathered(rows.nbytes)
 
     def _take_external(self, message: ExternalWindow) -> None:
         if message in self._external:
@@ -439,18 +413,7 @@ class HoldStage:
             self._external.pop(0)
             self._counters.faults[SeedFault.EXTERNAL] += 1
 
-    def _meet(self, message: Joined) -> None:
-        if message.session != self._counters.combiner:
-            log.info("combiner_joined", combiner=message.session, before=self._counters.combiner)
-            self._is_new_combiner = True
-            self._counters.combiner = message.session
-
-    def _warn(self, event: str, text: str) -> None:
-        if (left_out := self._limit.due(event)) is not None:
-            log.warning(event, text=text, left_out=left_out)
-
     def _note_held(self) -> None:
-        self._counters.held_bytes = self._held.nbytes + self._in_gathering
         self._counters.held_slices = self._held.n_slices
 
 

@@ -12,7 +12,7 @@ All loops over seeds are in NumPy: Python sees slices and nodes.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,8 +37,8 @@ MAX_RUNS = 4
 MAX_NODES = 256
 MAX_EXTERNAL = 1024
 """External windows of all runs; further ones are refused."""
-BYTES_OF_SLICE = 400
-"""What a slice without seeds takes, about."""
+BYTES_OF_SLICE, BYTES_OF_REPORT = 800, 600
+"""What a slice, and the report of a node without seeds, take in addition to seeds and windows (tracemalloc)."""
 
 
 class SeedError(ValueError):
@@ -75,7 +75,7 @@ class _Slice:
     @property
     def nbytes(self) -> int:
         of_windows = 0 if self.windows is None else len(self.windows.windows)
-        return BYTES_OF_SLICE + of_windows + sum(rows.nbytes for rows in self.seeds.values())
+        return BYTES_OF_SLICE + of_windows + sum(BYTES_OF_REPORT + rows.nbytes for rows in self.seeds.values())
 
 
 @dataclass(slots=True)
@@ -86,6 +86,8 @@ class _Run:
     before_ns: int
     behind_ns: int
     description: bytes
+    newest_ns: int = 0
+    """End of the latest slice that a node reported."""
     slices: OrderedDict[int, _Slice] = field(default_factory=OrderedDict)
     open: OrderedDict[int, None] = field(default_factory=OrderedDict)
     below: int = 0
@@ -98,7 +100,6 @@ class CombinerCounts:
     slices: dict[CombinedSlice, int] = field(default_factory=lambda: dict.fromkeys(CombinedSlice, 0))
     reports: int = 0
     repeated: int = 0
-    refused: int = 0
     seeds: int = 0
     windows: int = 0
     whole: int = 0
@@ -133,6 +134,7 @@ class SeedJoiner:
         """
         run = self._run_of(message)
         self.counts.reports += 1
+        run.newest_ns = max(run.newest_ns, (message.slice + 1) * message.core_ns)
         of = run.slices.get(message.slice)
         if of is not None and of.windows is not None:
             self.counts.repeated += 1
@@ -150,6 +152,8 @@ class SeedJoiner:
             self.nbytes -= before.nbytes
         elif len(of.seeds) >= MAX_NODES:
             raise SeedError(f"slice {message.slice}: reported by more than {MAX_NODES} nodes")
+        else:
+            self.nbytes += BYTES_OF_REPORT
         of.seeds[node] = rows
         self.nbytes += rows.nbytes
         decided = [self._decide(message.run, run, each, CombinedSlice.COMPLETE) for each in self._ready(run, of)]
@@ -166,19 +170,52 @@ class SeedJoiner:
                 decided.append(self._decide(number, run, oldest, CombinedSlice.INCOMPLETE))
         return decided
 
-    def keep(self, message: Keep) -> tuple[KeepReply, ExternalWindow | None]:
-        """An external window: the answer, and the message for all nodes."""
-        run = message.run or self._last_run
-        if run == 0:
-            return KeepReply(message.request, False, 0, "no node has reported a run: expected a run number"), None
-        window = ExternalWindow(run, message.start_ns, message.end_ns)
+    def keep(self, message: Keep, held_from: Mapping[int, Sequence[int]]) -> tuple[KeepReply, ExternalWindow | None]:
+        """An external window: the answer, and the message for all nodes.
+
+        held_from: for each run the start of the oldest slice that each of its nodes holds, in ns.
+        """
+        number = message.run or self._last_run
+
+        def refused(text: str) -> tuple[KeepReply, None]:
+            return KeepReply(message.request, False, number, text), None
+
+        if number == 0:
+            return refused("no node has reported a run: expected a run number")
+        window = ExternalWindow(number, message.start_ns, message.end_ns)
         if window in self.external:
-            return KeepReply(message.request, True, run, "known already"), window
+            return KeepReply(message.request, True, number, "known already"), window
+        starts = held_from.get(number, ())
+        if starts and window.end_ns <= min(starts):
+            return refused(
+                f"over: the window ends at {window.end_ns} ns, and no node holds anything before {min(starts)} ns "
+                "(combiner.hold_ms)"
+            )
         if len(self.external) >= MAX_EXTERNAL:
-            return KeepReply(message.request, False, run, f"{MAX_EXTERNAL} external windows are kept already"), None
+            return refused(f"{MAX_EXTERNAL} external windows are kept already")
+        overlapping = sum(
+            each.run == number and each.start_ns < window.end_ns and window.start_ns < each.end_ns
+            for each in self.external
+        )
         self.external.append(window)
         self.counts.external += 1
-        return KeepReply(message.request, True, run, "kept by all nodes that hold it"), window
+        text = self._what_is_kept(number, window, starts)
+        if overlapping:
+            text += f"; overlaps {overlapping} earlier window{'s' * (overlapping > 1)}: hits are kept once"
+        return KeepReply(message.request, True, number, text), window
+
+    def _what_is_kept(self, number: int, window: ExternalWindow, starts: Sequence[int]) -> str:
+        run = self._runs.get(number)
+        if run is None:
+            return "no node has reported this run yet: kept when it comes"
+        if window.start_ns >= run.newest_ns:
+            return f"in the future: the nodes are at {run.newest_ns} ns; kept when it comes"
+        if late := sum(start > window.start_ns for start in starts):
+            return (
+                f"its first part is over: {late} of {len(starts)} nodes hold nothing before {max(starts)} ns "
+                "(combiner.hold_ms); kept from there on"
+            )
+        return "kept by all nodes that hold it"
 
     def _run_of(self, message: SliceSeeds) -> _Run:
         run = self._runs.get(message.run)

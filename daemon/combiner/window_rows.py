@@ -40,6 +40,7 @@ class WindowRows:
         self._others = {name: kind for name, kind in kinds.items() if name not in (START, END, LINES)}
         self.description = ListDescription(windows.name, self._others).to_bytes() if self._others else b""
         self._dtype = row_type(self.description)
+        self.no_rows: Rows = np.zeros(0, self._dtype)
 
     def seeds(self, run: int, mep: MepRecord, content: ListContent, kept: NDArray[np.uint8]) -> SliceSeeds:
         """The message with the windows of a slice that are kept (u8 of each sub-slice) and not empty."""
@@ -91,7 +92,7 @@ class WindowRows:
             for each in external
             if each.start_ns < end and each.end_ns > begin
         ]
-        found = np.concatenate([np.zeros(0, self._dtype), *parts])
+        found = np.concatenate([self.no_rows, *parts])
         numbers = found["sub_slice"].astype(np.int64)
         origins = begin + (numbers - before) * length
         starts, ends = found["start_ns"] - origins, found["end_ns"] - origins

@@ -260,6 +260,8 @@ class Endpoint(StrEnum):
     EVENTS = "events"
     REQUESTS = "requests"
     HTTP = "http"
+    COMBINER = "combiner"
+    """The socket of `hltnode combine`, which is a process of its own."""
 
 
 @unique
@@ -500,6 +502,25 @@ class SeedFault(StrEnum):
     NOT_WAITING = "not_waiting"
     BAD_WINDOW = "bad_window"
     WHOLE_SLICE = "whole_slice"
+    EXTERNAL = "external"
+
+
+@unique
+class CombinerRefusal(StrEnum):
+    """Why a combiner refused a message.
+
+    malformed: it cannot be read, or has more parts than one. not_permitted: the key or the machine of its sender may
+    not send it. not_joined: seeds before `join`. name_taken: another connected node has joined under this name. full:
+    as many nodes as possible have joined. contradiction: seeds of slices that are cut in another way. external: an
+    external window that cannot be kept.
+    """
+
+    MALFORMED = "malformed"
+    NOT_PERMITTED = "not_permitted"
+    NOT_JOINED = "not_joined"
+    NAME_TAKEN = "name_taken"
+    FULL = "full"
+    CONTRADICTION = "contradiction"
     EXTERNAL = "external"
 
 

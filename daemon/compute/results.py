@@ -38,6 +38,14 @@ class Results:
         """Sum of `counts` over all events, by collection."""
         return dict(zip(self.collections, self.counts.sum(axis=0, dtype=np.uint64).tolist(), strict=True))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        nbytes = sum(each.nbytes for each in (self.accepted, self.lines, self.flags, self.counts, self.summary))
+        for content in (self.selected, *self.lists.values()):
+            nbytes += content.offsets.nbytes + sum(each.nbytes for each in content.values.values())
+        return nbytes
+
     def of_events(self, rows: slice) -> "Results":
         """The rows of a slice of events."""
         return Results(

@@ -10,6 +10,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.configuration.input_sections import (
     BuilderSection,
@@ -180,6 +181,11 @@ class NodeConfig(BaseSettings):
             yield "combiner.server_key: expected together with combiner.key_file"
         if combiner.endpoint is None:
             return
+        if self.security.server_key is not None and combiner.server_key is None and _is_remote(combiner.endpoint):
+            yield (
+                "combiner.server_key: expected with security.server_key and a combiner on another machine: without it "
+                "seeds are sent in clear to any program at combiner.endpoint"
+            )
         if self.latency.decisions_first:
             yield "latency.decisions_first: expected false with combiner.endpoint, which decides on windows"
         if self.shadow.of is not None:
@@ -219,6 +225,14 @@ class NodeConfig(BaseSettings):
         need_one = [key for key in ("feeders", "operators", "consumers", "encrypt_data") if getattr(security, key)]
         if security.server_key is None and need_one:
             yield f"security.server_key: expected with {' and '.join(f'security.{key}' for key in need_one)}"
+
+
+def _is_remote(endpoint: str) -> bool:
+    """True for a TCP endpoint that is not on the loopback."""
+    if not endpoint.startswith("tcp://"):
+        return False
+    host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    return host != "localhost" and not Peer(host, "").is_local
 
 
 def _is_wildcard(endpoint: str) -> bool:

@@ -96,7 +96,8 @@ class CombinerSection(Section):
     """Longest time in milliseconds that a slice waits for the combiner; at least `hold_ms`. Above the waiting time of
     the combiner."""
     max_bytes: int = Field(default=1024 * MIB, ge=MIB)
-    """Most bytes of held slices. Above it the oldest leave early, with the windows that are known."""
+    """Most bytes of held slices: raw data, results, seeds and answers. Above it the oldest leave early, with the known
+    windows. The queues of the socket take up to 192 MiB more."""
     silent: SilencePolicy = SilencePolicy.KEEP
     """Windows of a slice without an answer: keep (those of the node itself) or drop (none). External windows are always
     kept."""

@@ -131,6 +131,12 @@ class HeldCounters:
     """Now, with the batches that left but are not gathered yet."""
     held_slices: int = 0
     """Now."""
+    max_bytes: int = 0
+    """combiner.max_bytes; 0 without a combiner."""
+    oldest_s: float = 0.0
+    """How long the oldest batch is held now."""
+    silent_s: float = 0.0
+    """Time since the last message of the combiner, or since the start."""
     slices: dict[HeldEnd, int] = field(default_factory=lambda: dict.fromkeys(HeldEnd, 0))
     faults: dict[SeedFault, int] = field(default_factory=lambda: dict.fromkeys(SeedFault, 0))
     combiner: str = ""

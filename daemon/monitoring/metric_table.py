@@ -407,7 +407,24 @@ TABLE = (
         lambda r: r.counters.held.external_windows,
     ),
     gauge(
-        "held_bytes", "Raw data that wait for the combiner (combiner.max_bytes).", lambda r: r.counters.held.held_bytes
+        "held_bytes",
+        "Memory of slices that wait for the combiner, with their seeds and its answers.",
+        lambda r: r.counters.held.held_bytes,
+    ),
+    gauge(
+        "held_bytes_limit",
+        "The bound on it (combiner.max_bytes); 0 without a combiner.",
+        lambda r: r.counters.held.max_bytes,
+    ),
+    gauge(
+        "held_oldest_seconds",
+        "How long the oldest slice waits for the combiner.",
+        lambda r: r.counters.held.oldest_s,
+    ),
+    gauge(
+        "combiner_silent_seconds",
+        "Time since the last message of the combiner, which answers every second; 0 without a combiner.",
+        lambda r: r.counters.held.silent_s,
     ),
     gauge("held_slices", "Slices that wait for the combiner.", lambda r: r.counters.held.held_slices),
     counters(

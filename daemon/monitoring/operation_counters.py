@@ -15,6 +15,8 @@ from hltnode.daemon.common.vocabulary import (
 )
 from hltnode.protocol.transport.run_control_messages import CommandName
 
+_OF_NODE = (*SOCKET_ENDPOINTS, Endpoint.HTTP)
+
 
 @dataclass(slots=True)
 class OperationCounters:
@@ -33,7 +35,7 @@ class OperationCounters:
     open_connections: dict[Endpoint, int] = field(default_factory=lambda: dict.fromkeys(SOCKET_ENDPOINTS, 0))
     """Open connections, including those just refused."""
     connections_refused: dict[tuple[Endpoint, ConnectionRefusal], int] = field(
-        default_factory=lambda: {(endpoint, reason): 0 for endpoint in Endpoint for reason in ConnectionRefusal}
+        default_factory=lambda: {(endpoint, reason): 0 for endpoint in _OF_NODE for reason in ConnectionRefusal}
     )
     address_refusals: int = 0
     """Times that an address was refused, for what its connections had sent."""
@@ -44,8 +46,19 @@ class OperationCounters:
     unfinished_bytes: dict[Endpoint, int] = field(default_factory=lambda: {Endpoint.DATA: 0, Endpoint.CONTROL: 0})
     """Bytes read from peers that are not yet part of a complete message."""
     login_failures: dict[tuple[Endpoint, LoginFailure], int] = field(
-        default_factory=lambda: {(endpoint, failure): 0 for endpoint in Endpoint for failure in LoginFailure}
+        default_factory=lambda: {(endpoint, failure): 0 for endpoint in _OF_NODE for failure in LoginFailure}
     )
+
+    @classmethod
+    def of_socket(cls, endpoint: Endpoint) -> "OperationCounters":
+        """Those of a process with one socket."""
+        return cls(
+            connections={(endpoint, event): 0 for event in ConnectionEvent},
+            open_connections={endpoint: 0},
+            connections_refused={(endpoint, reason): 0 for reason in ConnectionRefusal},
+            unfinished_bytes={endpoint: 0},
+            login_failures={},
+        )
 
     def count_refused(self, endpoint: Endpoint, reason: ConnectionRefusal) -> None:
         """Count a connection ended by a limit."""

@@ -26,11 +26,14 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # /status without lists that grow with the site: a reply on the control socket must be small.
-_SUMMARY = ("node", "session", "shadow_of", "state", "run", "closing", "kept", "version", "chain", "tck", "accounting")
+_SUMMARY = ("node", "session", "shadow_of", "combiner", "state", "run", "closing", "kept", "version", "chain", "tck",
+            "accounting")  # fmt: skip
 # Largest number of run numbers in the shorter answer.
 SUMMARY_RUNS = 16
 # Largest number of source ids shown for a MEP.
 SHOWN_SOURCES = 32
+# A combiner answers every second. The alert HltnodeCombinerSilent has the same time.
+SILENT_SECONDS = 5.0
 # Most missing feeders shown.
 SHOWN_MISSING = 64
 
@@ -187,6 +190,10 @@ class NodeStatus:
         return {
             "endpoint": self._combiner,
             "session": held.combiner or None,
+            "answers": bool(held.combiner) and held.silent_s < SILENT_SECONDS,
+            "silent_seconds": round(held.silent_s, 1),
+            "oldest_seconds": round(held.oldest_s, 1),
+            "max_bytes": held.max_bytes,
             "held_bytes": held.held_bytes,
             "held_slices": held.held_slices,
             "slices": {str(end): n for end, n in held.slices.items()},

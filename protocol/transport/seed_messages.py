@@ -11,6 +11,7 @@ Format: docs/formats/seed-messages.md.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from hltnode.protocol.buffers import Buffer
@@ -26,8 +27,8 @@ MAX_SEED_MESSAGE = 2 << 20
 MAX_SEED_BYTES = 1 << 20
 """Most bytes of the rows of a message. More seeds than these are sent as one window of the whole slice."""
 MAX_DESCRIPTION = 8 << 10
-MAX_RUN_NS = (1 << 63) - 1
-"""Times since the start of a run fit 63 bits."""
+MAX_RUN_NS = (1 << 62) - 1
+"""Times since the start of a run fit 62 bits, 146 years: a distance or a margin more fits the 64 bits of a seed."""
 SEED_FIELDS = [("start_ns", "<i8"), ("end_ns", "<i8"), ("lines", "<u4"), ("sub_slice", "<u4")]
 """Start and end in ns since the start of the run, the end excluded; bits of lines; number of the sub-slice in its
 slice, margins included, to which the seed belongs."""
@@ -35,11 +36,17 @@ SEED_SIZE = 24
 
 
 class Join(Message, frozen=True):
-    """Node to combiner, at its start and every second: who it is. `session` differs after each start of the node."""
+    """Node to combiner, at its start and every second: who it is. `session` differs after each start of the node.
+
+    `run`, `held_from_ns`: the latest run that it takes slices of, and the start of the oldest one that it holds. If it
+    holds none, the end of the latest one. `run` 0: it has taken none.
+    """
 
     node: Name
     session: Name
     chain: Name
+    run: U32 = 0
+    held_from_ns: U64 = 0
 
 
 class SliceSeeds(Message, frozen=True):
@@ -61,7 +68,7 @@ class SliceSeeds(Message, frozen=True):
 
     def check(self) -> None:
         if not self.core_ns > 0 or (self.slice + 1) * self.core_ns + self.behind_ns + self.before_ns >= MAX_RUN_NS:
-            raise ValueError("times of 63 bits expected - at `$.core_ns`")
+            raise ValueError("times of 62 bits expected - at `$.core_ns`")
         rows = _check_rows(self.description, self.seeds)
         begin = self.slice * self.core_ns
         starts, ends = rows["start_ns"], rows["end_ns"]
@@ -83,7 +90,10 @@ class SliceWindows(Message, frozen=True):
     windows: bytes
 
     def check(self) -> None:
-        _check_rows(self.description, self.windows)
+        rows = _check_rows(self.description, self.windows)
+        starts, ends = rows["start_ns"], rows["end_ns"]
+        if (starts >= ends).any() or (starts < -MAX_RUN_NS).any() or (ends > MAX_RUN_NS).any():
+            raise ValueError("a window that ends before it begins, or times of more than 62 bits - at `$.windows`")
 
 
 class Joined(Message, frozen=True):
@@ -146,6 +156,7 @@ _FROM_COMBINER: MessageCodec[FromCombiner] = MessageCodec(
 )
 
 
+@lru_cache(maxsize=64)
 def row_type(description: bytes) -> np.dtype[Any]:
     """The type of a row: SEED_FIELDS, and `columns`, the bytes of the other values. Raises ValueError."""
     import numpy as np  # a feeder needs no NumPy

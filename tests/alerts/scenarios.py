@@ -45,6 +45,10 @@ UNIT_TESTED = {
     "HltnodeRevokedOutOfReach": "needs two nodes and a file that is finished between two messages",
     "HltnodeSlicesDropped": "needs a streaming chain; tests/daemon/node/test_head_room_of_a_node.py drops slices",
     "HltnodeWindowFaults": "needs a streaming chain; tests/daemon/output/test_window_records.py makes the faults",
+    "HltnodeCombinerSilent": "needs a streaming chain; tests/daemon/node/test_combined_windows.py has a silent one",
+    "HltnodeHeldMemoryHigh": "needs a streaming chain; tests/daemon/node/test_combined_windows.py fills the memory",
+    "HltnodeSlicesWithoutAnswer": "needs a streaming chain; tests/daemon/node/test_combined_windows.py has both ends",
+    "HltnodeCombinerNodeLost": "needs a combiner; tests/daemon/combiner/test_combiner.py loses a node",
     "HltnodeGpuSlowedDown": "needs a GPU that is too hot",
     "HltnodeGpuMemoryErrors": "needs a GPU with damaged memory",
 }

@@ -40,6 +40,21 @@ NOT_PROVOKED: dict[str, dict[str, list[float | None]]] = {
     "HltnodeWindowFaults": {
         'hltnode_window_faults_total{instance="a:9105", fault="hit_outside"}': [0, 0, 30, 60],
     },
+    "HltnodeCombinerSilent": {
+        'hltnode_combiner_silent_seconds{instance="a:9105"}': [0, 0, 15, 30],
+    },
+    "HltnodeHeldMemoryHigh": {
+        'hltnode_held_bytes{instance="a:9105"}': [0, 0, 95, 99],
+        'hltnode_held_bytes_limit{instance="a:9105"}': [100, 100, 100, 100],
+        'hltnode_combiner_silent_seconds{instance="a:9105"}': [0, 0, 1, 1],
+    },
+    "HltnodeSlicesWithoutAnswer": {
+        'hltnode_held_slices_left_total{instance="a:9105", end="timeout"}': [0, 0, 5, 10],
+        'hltnode_combiner_silent_seconds{instance="a:9105"}': [0, 0, 1, 1],
+    },
+    "HltnodeCombinerNodeLost": {
+        'hltnode_combiner_node_lost{instance="a:9105", node="one"}': [0, 0, 1, 1],
+    },
     "HltnodeGpuSlowedDown": {
         'hltnode_gpu_throttled{instance="a:9105", reason="thermal"}': [0, 0, 1, 1, 1, 0, 1, 1, 1],
     },

@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
+from hltnode.daemon.combiner.combiner_metrics import CombinerCollector
+from hltnode.daemon.combiner.seed_joiner import JoinRules
 from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.monitoring.metrics import render
 from tests.daemon.pages import status_page
@@ -26,6 +29,7 @@ from tools.generate_reference import OPEN_LABELS, example_collector
 ROOT = Path(__file__).resolve().parents[2]
 BOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 FROM_PROMETHEUS = {"instance", "job", "le", "alertname", "alertstate"}
+OF_COMBINER = ("hltnode_combiner_slices", "hltnode_combiner_node_lost", "hltnode_combiner_refused")
 NAME = r"(?:[a-z_]+:)?hltnode_[a-z][a-z0-9_:]+"
 
 
@@ -47,7 +51,8 @@ def expressions() -> Iterator[tuple[str, str]]:
 def labels_of() -> dict[str, dict[str, set[str]]]:
     """Labels of each exported name, with their values in an example node."""
     found: dict[str, dict[str, set[str]]] = {}
-    for family in example_collector().collect():
+    families = [*example_collector().collect(), *CombinerCollector(Combiner(JoinRules(), CombinerAccess())).collect()]
+    for family in families:
         for sample in family.samples:
             labels = found.setdefault(sample.name, {})
             for label, value in sample.labels.items():
@@ -84,10 +89,11 @@ def test_every_name_and_label_of_an_expression_exists_and_only_the_chosen_nodes_
     assert selectors
     mine: set[str] = set()
     for name, inside in selectors:
-        assert 'instance=~"$instance"' in inside, expression
+        # A combiner is one for many nodes.
+        assert ('instance=~"$instance"' in inside) != name.startswith(OF_COMBINER), expression
         if name.startswith("hltnode_"):
             assert name in exported_names()
-            mine |= set(known[name])
+            mine |= set(known.get(name, {})) | ({"node"} if name.startswith(OF_COMBINER) else set())
         if name in recorded:
             mine |= set(name.partition(":")[0].split("_"))
             continue
@@ -190,6 +196,8 @@ port = {http}
         time.sleep(15)
         empty = []
         for panel, expression in expressions():
+            if any(name in expression for name in OF_COMBINER):
+                continue
             asked = expression.replace("$instance", ".*").replace("$__rate_interval", "10s").replace("$__range", "30s")
             found = monitoring.get("query?" + urllib.parse.urlencode({"query": asked}))["result"]
             values = [sample["value"][1] for sample in found]

@@ -104,6 +104,59 @@ TRIGGER = Board(
                 "Windows, hits and bytes that are not kept as the chain wants.",
             ),
         ),
+        "Combiner": (
+            Panel(
+                "Slices that were held",
+                "short",
+                (Query(rate("hltnode_held_slices_left_total", "end"), "{{end}}"),),
+                "By their end: joined windows, or none in time or for lack of memory. Only nodes with a combiner.",
+                Shape.STACKED,
+            ),
+            Panel(
+                "Memory of held slices",
+                "bytes",
+                (
+                    gauge("hltnode_held_bytes"),
+                    gauge("hltnode_held_bytes_limit", "limit {{instance}}"),
+                ),
+            ),
+            Panel(
+                "Waiting",
+                "s",
+                (
+                    gauge("hltnode_held_oldest_seconds", "oldest slice {{instance}}"),
+                    gauge("hltnode_combiner_silent_seconds", "silence of the combiner {{instance}}"),
+                ),
+                "A combiner answers every second.",
+            ),
+            Panel(
+                "Seeds and windows",
+                "short",
+                (
+                    Query(rate("hltnode_seeds_sent_total"), "seeds {{instance}}"),
+                    Query(rate("hltnode_combined_windows_total"), "windows {{instance}}"),
+                ),
+            ),
+            Panel(
+                "Faults with the combiner",
+                "short",
+                (Query(rate("hltnode_seed_faults_total", "fault"), "{{fault}}"),),
+                "Messages, windows and slices that node and combiner could not exchange.",
+            ),
+            Panel(
+                "At the combiner",
+                "short",
+                (
+                    Query("sum by (end) (rate(hltnode_combiner_slices_total[$__rate_interval]))", "slices {{end}}"),
+                    Query("sum by (node) (hltnode_combiner_node_lost)", "lost {{node}}"),
+                    Query(
+                        "sum by (reason) (rate(hltnode_combiner_refused_messages_total[$__rate_interval]))",
+                        "refused {{reason}}",
+                    ),
+                ),
+                "Of all combiners that Prometheus scrapes: decided slices, silent nodes, refused messages.",
+            ),
+        ),
         "Outputs": (
             Panel(
                 "Event files",

@@ -107,6 +107,19 @@ class _Streaming(msgspec.Struct):
     flagged: dict[str, int]
 
 
+class _Combiner(msgspec.Struct):
+    endpoint: str
+    session: str | None
+    answers: bool
+    silent_seconds: float
+    oldest_seconds: float
+    held_bytes: int
+    max_bytes: int
+    held_slices: int
+    slices: dict[str, int]
+    faults: dict[str, int]
+
+
 class _Status(msgspec.Struct):
     """The types of the shown parts of /status: another program may listen at the address."""
 
@@ -129,6 +142,7 @@ class _Status(msgspec.Struct):
     missing_feeders: list[_MissingFeeder] = []
     n_missing_feeders: int = 0
     streaming: _Streaming | None = None
+    combiner: _Combiner | None = None
 
 
 def read_pages(url: str) -> Pages:
@@ -239,5 +253,6 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "conditions": status.get("conditions", {}),
         "output_free_bytes": status["output_free_bytes"],
         "streaming": _streaming(before, now, seconds),
+        "combiner": status.get("combiner"),
         "lines": {line: count for line, count in lines if count},
     }

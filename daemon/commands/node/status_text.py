@@ -40,6 +40,9 @@ def status_text(status: Mapping[str, Any]) -> str:
         row("silent", f"{len(status['silent_sources'])} sources: {_some(status['silent_sources'])}")
     if isinstance(status.get("slots"), Mapping):
         row("slots", ", ".join(f"{n} {name}" for name, n in status["slots"].items() if n))
+    if isinstance(status.get("combiner"), Mapping):
+        row("combiner", combiner_text(status["combiner"]))
+        row("held", held_text(status["combiner"]))
     if status.get("output_free_bytes") is not None:
         queued = status.get("output_queue_bytes", 0) / 1e6
         row("output", f"{status['output_free_bytes'] / 1e9:.1f} GB free, {queued:.1f} MB queued")
@@ -47,6 +50,22 @@ def status_text(status: Mapping[str, Any]) -> str:
         runs = [run["run"] if isinstance(run, Mapping) else run for run in status.get("kept_runs", ())]
         row("kept runs", f"{status['kept']}: {_some(runs)}")
     return "\n".join(lines)
+
+
+def combiner_text(of: Mapping[str, Any]) -> str:
+    """Whether the combiner of a node answers."""
+    if of["session"] is None:
+        return f"{of['endpoint']} has not answered yet ({of['silent_seconds']:.0f} s)"
+    return f"{of['endpoint']} {'answers' if of['answers'] else 'is silent'}, last {of['silent_seconds']:.1f} s ago"
+
+
+def held_text(of: Mapping[str, Any]) -> str:
+    """The slices that wait for the combiner, and how those that left have ended."""
+    ends = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in of["slices"].items() if n) or "none"
+    return (
+        f"{of['held_slices']:,} slices, the oldest for {of['oldest_seconds']:.1f} s, "
+        f"{of['held_bytes'] / 1e6:,.1f} of {of['max_bytes'] / 1e6:,.1f} MB; left: {ends}"
+    )
 
 
 def _n(counts: Mapping[str, Any], name: str) -> str:

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hltnode.daemon.commands.node.status_text import combiner_text, held_text
 from hltnode.daemon.monitoring.status_page.missing import missing_rows
 
 SHOWN_LINES = 8
@@ -183,6 +184,7 @@ def _details(url: str, node: Node) -> list[RenderableType]:
             found.append(Text(f"  sources {words}: {shown}", style="yellow"))
     found += [Text(text, style="yellow") for text in _error_banks(node)]
     found += _streaming(node.get("streaming"))
+    found += _combiner(node.get("combiner"))
     found += _conditions(node["conditions"])
     lines = list(node["lines"].items())
     for line, count in lines[:SHOWN_LINES]:
@@ -228,6 +230,19 @@ def _streaming(of: dict[str, Any] | None) -> list[RenderableType]:
     for words, counts in (("flags of sub-slices", of["flagged"]), ("faults of windows", of["faults"])):
         if counts:
             found.append(Text(f"  {words}: " + ", ".join(f"{n} {name}" for name, n in counts.items()), style="yellow"))
+    return list(found)
+
+
+def _combiner(of: dict[str, Any] | None) -> list[RenderableType]:
+    """Whether the combiner answers, and the slices that wait for it."""
+    if of is None:
+        return []
+    found = [
+        Text(f"  combiner {combiner_text(of)}", style="" if of["answers"] else "bold red"),
+        Text(f"  held: {held_text(of)}", style="yellow" if of["held_bytes"] > 0.8 * of["max_bytes"] else ""),
+    ]
+    if faults := ", ".join(f"{n} {name}" for name, n in of["faults"].items() if n):
+        found.append(Text(f"  faults with the combiner: {faults}", style="yellow"))
     return list(found)
 
 

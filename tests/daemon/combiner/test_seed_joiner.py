@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections import defaultdict
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hltnode.daemon.combiner import seed_joiner
 from hltnode.daemon.combiner.seed_joiner import Decision, JoinRules, SeedError, SeedJoiner
 from hltnode.daemon.common.vocabulary import CombinedSlice
-from hltnode.protocol.transport.seed_messages import Keep, SliceSeeds, row_type, rows_of
+from hltnode.protocol.errors import MessageError
+from hltnode.protocol.transport.seed_messages import (
+    Keep,
+    SliceSeeds,
+    decode_to_combiner,
+    encode_to_combiner,
+    row_type,
+    rows_of,
+)
 from hltnode.protocol.value_lists import ListDescription
 
 CORE, BEFORE, BEHIND, RUN = 1000, 50, 100, 7
@@ -168,7 +180,7 @@ def test_slices_that_are_cut_in_another_way_are_refused() -> None:
 
 
 def test_memory_is_bounded_and_a_forgotten_slice_is_decided_again() -> None:
-    rules = JoinRules(nodes=2, min_nodes=2, max_bytes=200_000, wait_ns=1000)
+    rules = JoinRules(nodes=2, min_nodes=2, max_bytes=213_000, wait_ns=1000)
     joiner = SeedJoiner(rules)
     many = [(10 * i, 10 * i + 5, 1) for i in range(100)]
     decided = []
@@ -207,7 +219,7 @@ def test_the_rule_of_incomplete_slices_is_that_of_slices_without_room(keeps: boo
 
 def test_the_longest_margins_of_a_message_are_no_trouble() -> None:
     joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, keep_incomplete=False))
-    margin = (1 << 62) - 2
+    margin = (1 << 61) - 2
     rows = np.zeros(1, row_type(b""))
     rows["start_ns"], rows["end_ns"] = -margin - 1, margin + 2
     for node in ("a", "b"):
@@ -239,18 +251,117 @@ def windows_of_whole(decided: list[Decision]) -> list[list[Seed]]:
 def test_external_windows_belong_to_a_run_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seed_joiner, "MAX_EXTERNAL", 2)
     joiner = SeedJoiner(JoinRules())
-    reply, window = joiner.keep(Keep(1, 0, 5, 9))
+    reply, window = joiner.keep(Keep(1, 0, 5, 9), {})
     assert not reply.ok
     assert window is None
     joiner.report(0, "a", seeds_of(0))
-    reply, window = joiner.keep(Keep(2, 0, 5, 9))
+    reply, window = joiner.keep(Keep(2, 0, 5, 9), {})
     assert (reply.ok, reply.run, reply.request) == (True, RUN, 2)
     assert window is not None
     assert (window.run, window.start_ns, window.end_ns) == (RUN, 5, 9)
-    assert joiner.keep(Keep(3, RUN, 5, 9))[0].text == "known already"
-    assert joiner.keep(Keep(4, 8, 5, 9))[0].ok
-    assert not joiner.keep(Keep(5, 9, 5, 9))[0].ok
+    assert joiner.keep(Keep(3, RUN, 5, 9), {})[0].text == "known already"
+    assert joiner.keep(Keep(4, 8, 5, 9), {})[0].ok
+    assert not joiner.keep(Keep(5, 9, 5, 9), {})[0].ok
     assert len(joiner.external) == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "ok", "text"),
+    [
+        (100, 3000, False, "over: the window ends at 3000 ns, and no node holds anything before 3000 ns"),
+        (100, 3001, True, "its first part is over: 2 of 2 nodes hold nothing before 5000 ns"),
+        (4999, 9000, True, "its first part is over: 1 of 2 nodes hold nothing before 5000 ns"),
+        (5000, 9000, True, "kept by all nodes that hold it"),
+        (9999, 20_000, True, "kept by all nodes that hold it"),
+        (10_000, 20_000, True, "in the future: the nodes are at 10000 ns; kept when it comes"),
+    ],
+)
+def test_an_external_window_is_answered_with_what_is_kept_of_it(start: int, end: int, ok: bool, text: str) -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2))
+    joiner.report(0, "a", seeds_of(9))
+    joiner.report(0, "b", seeds_of(8))
+    held_from = {RUN: [3000, 5000], RUN + 1: [0]}
+    reply, window = joiner.keep(Keep(1, 0, start, end), held_from)
+    assert (reply.ok, window is not None) == (ok, ok)
+    assert reply.text.startswith(text)
+    assert joiner.counts.external == len(joiner.external) == ok
+
+
+def test_external_windows_that_overlap_say_so_and_a_run_that_has_not_come_is_waited_for() -> None:
+    joiner = SeedJoiner(JoinRules())
+    joiner.report(0, "a", seeds_of(9))
+    texts = [
+        joiner.keep(Keep(1, run, start, end), {})[0].text
+        for run, start, end in ((RUN, 0, 10), (RUN, 10, 20), (RUN, 9, 11), (RUN, 20, 30), (8, 0, 10))
+    ]
+    kept, unknown = "kept by all nodes that hold it", "no node has reported this run yet: kept when it comes"
+    assert texts == [kept, kept, f"{kept}; overlaps 2 earlier windows: hits are kept once", kept, unknown]
+
+
+def test_the_counted_memory_is_that_of_slices_seeds_and_windows() -> None:
+    rng = np.random.default_rng(5)
+    messages = [
+        (f"node{node}", seeds_of(number, *((number * CORE + int(at), number * CORE + 1 + int(at), 1)
+                                           for at in rng.integers(0, 900, rng.integers(0, 40)))))
+        for number in range(100)
+        for node in range(8)
+    ]  # fmt: skip
+    gc.collect()
+    tracemalloc.start()
+    try:
+        joiner = SeedJoiner(JoinRules(nodes=8))
+        begin, _ = tracemalloc.get_traced_memory()
+        for node, message in messages:
+            # As a message of the socket, its rows have memory of their own.
+            own = decode_to_combiner(encode_to_combiner(message))
+            assert isinstance(own, SliceSeeds)
+            joiner.report(0, node, own)
+        del own
+        end, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert joiner.counts.slices[CombinedSlice.COMPLETE] == 100
+    assert 0.6 * joiner.nbytes < end - begin <= joiner.nbytes
+
+
+ANY_U64 = st.one_of(st.integers(0, 40), st.integers(0, 1 << 62), st.integers(0, (1 << 64) - 1))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.tuples(st.integers(0, 3), ANY_U64, st.sampled_from([1, 1000, 1 << 40, 1 << 61]), ANY_U64, ANY_U64),
+            st.lists(st.tuples(ANY_U64, ANY_U64), max_size=3),
+        ),
+        max_size=30,
+    )
+)
+def test_any_slices_and_times_leave_the_memory_bounded_and_each_slice_is_decided(
+    reports: list[tuple[str, tuple[int, int, int, int, int], list[tuple[int, int]]]],
+) -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, distance_ns=10**9, max_bytes=20_000))
+    taken = 0
+    for node, (run, number, core, before, behind), seeds in reports:
+        rows = np.zeros(len(seeds), row_type(b""))
+        for row, (start, length) in zip(rows, seeds, strict=True):
+            begin = number * core + start % core
+            row["start_ns"] = begin % (1 << 62)
+            row["end_ns"] = row["start_ns"] + 1 + length % core
+        try:
+            raw = encode_to_combiner(SliceSeeds(run, number, core, before, behind, b"", rows.tobytes()))
+        except MessageError:
+            continue
+        message = decode_to_combiner(raw)
+        assert isinstance(message, SliceSeeds)
+        taken += 1
+        try:
+            joiner.report(taken, node, message)
+        except SeedError:
+            continue
+        assert 0 <= joiner.nbytes <= joiner.rules.max_bytes
+    joiner.tick(10**12)
+    assert joiner.open_slices == 0
 
 
 def test_only_the_last_runs_are_remembered() -> None:

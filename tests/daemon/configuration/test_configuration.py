@@ -181,6 +181,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
         ("HLTNODE_NETWORK__DATA", "tcp://127.0.0.1:5556", "network.control: expected an endpoint different from"),
         ("HLTNODE_SHADOW__OF", "tcp://127.0.0.1:5555", "shadow.of: expected the tap of another node"),
         ("HLTNODE_SHADOW__KEY_FILE", "/k", "shadow.server_key: expected together with shadow.key_file"),
+        ("HLTNODE_COMBINER__KEY_FILE", "/k", "combiner.server_key: expected together with combiner.key_file"),
         ("HLTNODE_SECURITY__ENCRYPT_DATA", "1", "security.server_key: expected with security.encrypt_data"),
     ],
 )
@@ -367,3 +368,21 @@ def test_a_scope_of_an_ipv6_address_is_refused_by_name(tmp_path: Path) -> None:
     assert "expected an IPv6 address without a scope" in refusal(write(tmp_path, UDP.format(sender="fe80::2%eth0")))
     udp = UDP.format(sender="fe80::2").replace("127.0.0.1", "[fe80::1%eth0]")
     assert "expected an IPv6 address without a scope" in refusal(write(tmp_path, udp))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "is_refused"),
+    [("tcp://10.0.0.1:5571", True), ("tcp://[fe80::1]:5571", True), ("tcp://farm1:5571", True),
+     ("tcp://127.0.0.1:5571", False), ("tcp://localhost:5571", False), ("ipc:///run/combiner", False)],
+)  # fmt: skip
+def test_a_node_with_keys_sends_no_seeds_in_clear_to_another_machine(
+    tmp_path: Path, endpoint: str, is_refused: bool
+) -> None:
+    keys = "[security]\nserver_key = '/k'\nfeeders = '/f'\n"
+    text = f"{keys}[combiner]\nendpoint = '{endpoint}'\n"
+    expected = "combiner.server_key: expected with security.server_key"
+    if is_refused:
+        assert expected in refusal(write(tmp_path, text))
+        load_config(write(tmp_path, text + "server_key = '/c'\nkey_file = '/k'\n"))
+    else:
+        load_config(write(tmp_path, text))

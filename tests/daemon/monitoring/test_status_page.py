@@ -59,6 +59,11 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
             "flagged": {text: 1},
             "faults": {text: 1},
         },
+        "combiner": {
+            **{"endpoint": text, "session": text, "answers": True, "silent_seconds": 0.4, "oldest_seconds": 1.5},
+            **{"held_bytes": 1_230_000, "max_bytes": 4_560_000, "held_slices": 3, "external_windows": 2},
+            **{"slices": {text: 7}, "faults": {text: 8, "unsent": 0}},
+        },
         "shadow_meps": {"taken": 5, "lost": {text: 2}},
         "state": "running",
         "run": 7,
@@ -218,6 +223,28 @@ def test_the_page_of_a_large_node_is_small_and_quickly_made() -> None:
     assert "67 lines without an event" in text
 
 
+def test_the_page_tells_whether_the_combiner_answers_and_what_waits_for_it() -> None:
+    shown = content()
+    text = status_page(shown).decode()
+    for expected in (
+        "400 ms ago",
+        "3 slices, the oldest for 1.5 s",
+        "1.23 MB of 4.56 MB",
+        "<td>7 plain</td>",
+        "<td>8 plain</td>",
+    ):
+        assert expected in text
+    for changes, expected in (
+        ({"answers": False, "silent_seconds": 7.0}, "silent for 7.0 s"),
+        ({"answers": False, "session": None}, "none yet"),
+    ):
+        other = replace(shown, status={**shown.status, "combiner": shown.status["combiner"] | changes})
+        assert expected in status_page(other).decode()
+    without = status_page(replace(shown, status={**shown.status, "combiner": None})).decode()
+    assert "<h2>Combiner</h2>" in text
+    assert "<h2>Combiner</h2>" not in without
+
+
 def test_a_node_before_its_first_run_has_a_page() -> None:
     first = content(lines=0, sources=0, feeders=0)
     status = {
@@ -226,6 +253,7 @@ def test_a_node_before_its_first_run_has_a_page() -> None:
         "oldest_open_mep": None,
         "error_banks": {"by_type": {}, "most": []},
         "streaming": None,
+        "combiner": None,
     }
     rates = Rates(seconds=0.0, events=0.0, accepted=0.0, bytes=0.0, lines={}, dead_time={})
     page = PageContent(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import zmq
 import zmq.asyncio
@@ -18,12 +19,13 @@ from hltnode.daemon.combiner import window_rows
 from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
 from hltnode.daemon.combiner.hold_stage import HoldStage
 from hltnode.daemon.combiner.seed_joiner import JoinRules
-from hltnode.daemon.common.vocabulary import CombinedSlice, HeldEnd, SeedFault, WindowFault
+from hltnode.daemon.common.vocabulary import CombinedSlice, CombinerRefusal, HeldEnd, SeedFault, WindowFault
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits, names_of_lists
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.daemon.replay.single_node import feed_meps
+from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.protocol.raw_data.time_windows import TimeWindow, join_windows
 from hltnode.protocol.transport.decisions import SliceDecision, decode_decision
@@ -190,6 +192,74 @@ async def test_a_silent_combiner_costs_a_counted_timeout(stream: ModuleType, tmp
         assert not any(run.node.counters.line_accepts)
 
 
+async def test_a_node_and_its_combiner_with_keys(stream: ModuleType, tmp_path: Path) -> None:
+    hits = make_stream(stream.SOURCES)
+    for folder, name in (("own", "combiner"), ("nodes", "node"), ("others", "stranger")):
+        create_key_pair(tmp_path / folder, name)
+    access = CombinerAccess.load(tmp_path / "own" / "combiner.key_secret", tmp_path / "nodes", None)
+    server_key = str(tmp_path / "own" / "combiner.key")
+    with running(Combiner(JoinRules(), access)) as combiner:
+        keys = {"server_key": server_key, "key_file": str(tmp_path / "nodes" / "node.key_secret")}
+        (tmp_path / "with").mkdir()
+        async with run_of(
+            tmp_path / "with", stream, hits, endpoint=combiner.endpoint, timeout_ms=FOREVER_MS, **keys
+        ) as run:
+            pass
+        assert run.node.counters.held.slices[HeldEnd.JOINED] == N_SLICES
+        check_windows(records(tmp_path / "with"), hits)
+        for number, others in enumerate(
+            ({}, {"server_key": server_key, "key_file": str(tmp_path / "others" / "stranger.key_secret")})
+        ):
+            folder = tmp_path / f"without{number}"
+            folder.mkdir()
+            async with run_of(folder, stream, hits, endpoint=combiner.endpoint, timeout_ms=50, **others) as run:
+                pass
+            assert run.node.counters.held.slices[HeldEnd.TIMEOUT] == N_SLICES
+            assert run.node.counters.held.combiner == ""
+        assert list(combiner.nodes) == ["testnode"]
+        assert combiner.joiner.counts.reports == N_SLICES
+
+
+async def test_bursts_of_a_hundred_times_the_hits_stay_within_the_memory_and_follow_the_rule(
+    stream: ModuleType, tmp_path: Path
+) -> None:
+    usual = make_stream(stream.SOURCES, seed=3)
+    # One source sends 100 times its hits in two of the slices.
+    source, per_slice = stream.SOURCES[0], -(-100 * len(usual.times) // (len(stream.SOURCES) * N_SLICES))
+    rng = np.random.default_rng(8)
+    times = np.concatenate([rng.integers(n * 1000, (n + 1) * 1000, per_slice) for n in (3, 4)])
+    every = np.concatenate([usual.times, times])
+    order = np.argsort(every, kind="stable")
+    hits = Stream(
+        every[order],
+        np.concatenate([usual.sources, np.full(len(times), source, usual.sources.dtype)])[order],
+        np.arange(len(every), dtype=np.uint16),
+    )
+    limit = 60_000
+    with running(Combiner(JoinRules(), CombinerAccess())) as combiner:
+        async with run_of(
+            tmp_path, stream, hits, max_bytes=limit, endpoint=combiner.endpoint, hold_ms=FOREVER_MS,
+            timeout_ms=FOREVER_MS,
+        ) as run:  # fmt: skip
+            counters = run.node.counters.held
+            await eventually(lambda: counters.held_slices + sum(counters.slices.values()) == N_SLICES)
+            held_bytes, without_room = counters.held_bytes, counters.slices[HeldEnd.NO_ROOM]
+            run.now()
+    assert 0 < held_bytes <= limit
+    assert 0 < without_room < N_SLICES
+    assert sum(counters.slices.values()) == N_SLICES
+    found = records(tmp_path)
+    assert len({record.id for record in found}) == len(found)
+    joined = join_windows(found)
+    for window in joined:
+        assert len(set(hits_of(window))) == len(hits_of(window))
+        assert set(hits_of(window)) == hits.hits(window.start_ns, window.end_ns)
+    # Windows apart from the burst and its neighbours are as usual.
+    apart = [(start, end) for start, end in usual.merged() if end < 2000 or start >= 6000]
+    assert len(apart) > 3
+    assert set(apart) <= {(window.start_ns, window.end_ns) for window in joined}
+
+
 async def test_held_memory_is_bounded_and_the_oldest_slices_leave_first(
     stream: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,13 +273,14 @@ async def test_held_memory_is_bounded_and_the_oldest_slices_leave_first(
 
     monkeypatch.setattr(HoldStage, "_note_held", noting)
     hits = make_stream(stream.SOURCES)
-    limit = 4000
+    # Three or four slices.
+    limit = 40_000
     async with run_of(
         tmp_path, stream, hits, max_bytes=limit, endpoint="tcp://127.0.0.1:9", timeout_ms=FOREVER_MS
     ) as run:
         counters = run.node.counters.held
         await eventually(lambda: counters.held_slices + sum(counters.slices.values()) == N_SLICES)
-        assert counters.held_slices > 0
+        assert 1 < counters.held_slices < 6
         assert counters.slices[HeldEnd.NO_ROOM] > 3
         run.now()
     assert 0 < most <= limit
@@ -268,17 +339,24 @@ async def test_an_external_window_keeps_hits_of_slices_that_are_held(stream: Mod
             await eventually(lambda: counters.held_slices == N_SLICES)
             assert run.node.counters.meps_acknowledged == 0
             await eventually(lambda: combiner.joiner.counts.slices[CombinedSlice.COMPLETE] == N_SLICES)
-            await asyncio.to_thread(ask, combiner.endpoint, start, end)
-            await eventually(lambda: counters.external_windows == 1)
+            texts = [
+                await asyncio.to_thread(ask, combiner.endpoint, *of)
+                # The second one overlaps, and the third one lies in the first.
+                for of in ((start, end - 500), (end - 1500, end), (start + 1, start + 2), (10**9, 2 * 10**9))
+            ]
+            assert texts[0] == "kept by all nodes that hold it"
+            assert texts[1] == f"{texts[0]}; overlaps 1 earlier window: hits are kept once"
+            assert texts[3].startswith("in the future: ")
+            await eventually(lambda: counters.external_windows == 4)
             run.now()
-        assert combiner.refused == 0
+        assert not any(combiner.refused.values())
     assert counters.slices[HeldEnd.JOINED] == N_SLICES
     of_chain = [window for window in published(run) if window[2]]
     assert of_chain == hits.windows()
     external = [window for window in published(run) if not window[2]]
     # The slices 1 to 4, each with its margin behind.
-    assert [window[0] for window in external] == [start, 2000, 3000, 4000]
-    assert [window[1] for window in external] == [2400, 3400, end, end]
+    assert {window[0] for window in external} == {start, start + 1, end - 1500, 2000, 3000, 4000}
+    assert max(window[1] for window in external) == end
 
     found = records(tmp_path)
     assert len({record.id for record in found}) == len(found)
@@ -297,11 +375,31 @@ async def test_an_external_window_keeps_hits_of_slices_that_are_held(stream: Mod
     assert [(window.start_ns, window.end_ns) for window in joined] == merged
 
 
-def ask(endpoint: str, start: int, end: int) -> None:
+def ask(endpoint: str, start: int, end: int) -> str:
     from hltnode.daemon.commands.node.window import _ask
 
     reply = _ask(endpoint, Keep(1, RUN, start, end), 20.0, None)
     assert (reply.ok, reply.run) == (True, RUN)
+    return reply.text
+
+
+async def test_an_external_window_before_the_oldest_held_slice_is_refused(stream: ModuleType, tmp_path: Path) -> None:
+    from hltnode.daemon.commands.node.window import _ask
+
+    hits = make_stream(stream.SOURCES)
+    with running(Combiner(JoinRules(), CombinerAccess())) as combiner:
+        async with run_of(tmp_path, stream, hits, endpoint=combiner.endpoint, timeout_ms=FOREVER_MS) as run:
+            # All slices were answered and have left.
+            await eventually(lambda: sum(run.node.counters.held.slices.values()) == N_SLICES)
+            held_from = N_SLICES * CORE * LENGTH
+            await eventually(lambda: combiner.nodes["testnode"].held_from_ns == held_from)
+            reply = await asyncio.to_thread(_ask, combiner.endpoint, Keep(1, RUN, 0, held_from), 20.0, None)
+            assert not reply.ok
+            assert reply.text.startswith(f"over: the window ends at {held_from} ns, and no node holds anything before")
+            late = await asyncio.to_thread(ask, combiner.endpoint, held_from, held_from + 1)
+            assert late.startswith(f"in the future: the nodes are at {held_from} ns")
+        assert combiner.refused[CombinerRefusal.EXTERNAL] == 1
+    check_windows(records(tmp_path), hits)
 
 
 async def test_a_node_that_stops_forgets_held_slices_and_acknowledges_none(stream: ModuleType, tmp_path: Path) -> None:

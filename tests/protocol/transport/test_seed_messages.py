@@ -36,8 +36,9 @@ DESCRIPTION = ListDescription("w", {"n": "u2"}).to_bytes()
 ROW = struct.pack("<2q2IH", 1990, 2010, 5, 1, 7)
 TO_COMBINER: list[tuple[Any, str]] = [
     (
-        Join("node1", "5f3e", "km3net"),
-        "85a17601a474797065a46a6f696ea46e6f6465a56e6f646531a773657373696f6ea435663365a5636861696ea66b6d336e6574",
+        Join("node1", "5f3e", "km3net", 7, 1 << 40),
+        "87a17601a474797065a46a6f696ea46e6f6465a56e6f646531a773657373696f6ea435663365a5636861696ea66b6d336e6574"
+        "a372756e07ac68656c645f66726f6d5f6e73cf0000010000000000",
     ),
     (
         SliceSeeds(7, 2, 1000, 10, 20, DESCRIPTION, ROW),
@@ -108,11 +109,11 @@ def row(start: int, end: int) -> bytes:
         (of_slice(seeds=row(1989, 3021)), of_slice(seeds=row(1989, 3022)), "outside of"),
         (of_slice(seeds=row(2000, 2001)), of_slice(seeds=row(2000, 2000)), "ends before it begins"),
         (of_slice(seeds=row(2000, 2001)), of_slice(seeds=row(2000, 2001)[:-1]), "bytes of rows"),
-        (of_slice(), of_slice(core_ns=0), "63 bits"),
+        (of_slice(), of_slice(core_ns=0), "62 bits"),
         (
             of_slice(slice=0, core_ns=MAX_RUN_NS - 31),
             of_slice(slice=0, core_ns=MAX_RUN_NS - 30),
-            "63 bits",
+            "62 bits",
         ),
         (of_slice(), of_slice(description=b"\1"), "description"),
         (of_slice(description=DESCRIPTION), of_slice(description=DESCRIPTION + bytes(4)), "description of"),
@@ -133,6 +134,10 @@ def test_an_external_window_that_ends_before_it_begins_is_refused() -> None:
         encode_from_combiner(ExternalWindow(1, 6, 6))
     with pytest.raises(MessageError, match="bytes of rows"):
         encode_from_combiner(SliceWindows(1, 1, True, b"", b"\0"))
+    assert encode_from_combiner(SliceWindows(1, 1, True, b"", row(-MAX_RUN_NS, MAX_RUN_NS)))
+    for start, end in ((-MAX_RUN_NS - 1, 0), (0, MAX_RUN_NS + 1), (5, 5)):
+        with pytest.raises(MessageError, match="62 bits"):
+            encode_from_combiner(SliceWindows(1, 1, True, b"", row(start, end)))
 
 
 def test_other_versions_and_the_messages_of_the_other_side_are_refused() -> None:

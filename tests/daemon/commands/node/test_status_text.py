@@ -38,6 +38,26 @@ def test_the_short_answer_becomes_an_overview_without_empty_classes() -> None:
     ]
 
 
+COMBINER = {
+    **{"endpoint": "tcp://c:5571", "session": "s", "answers": True, "silent_seconds": 0.42, "oldest_seconds": 1.25},
+    **{"held_bytes": 12_300_000, "max_bytes": 1_073_741_824, "held_slices": 3},
+    **{"slices": {"joined": 4321, "timeout": 0, "no_room": 5}, "faults": {"unsent": 2, "refused": 0}},
+}
+
+
+def test_a_node_that_holds_slices_shows_them_and_its_combiner() -> None:
+    assert status_text(SHORT | {"combiner": COMBINER}).splitlines()[4:6] == [
+        "  combiner    tcp://c:5571 answers, last 0.4 s ago",
+        "  held        3 slices, the oldest for 1.2 s, 12.3 of 1,073.7 MB; left: 4,321 joined, 5 no room",
+    ]
+    silent = COMBINER | {"answers": False, "silent_seconds": 7.0}
+    assert "  combiner    tcp://c:5571 is silent, last 7.0 s ago" in status_text(SHORT | {"combiner": silent})
+    new = silent | {"session": None, "slices": {"joined": 0}}
+    assert "  combiner    tcp://c:5571 has not answered yet (7 s)" in status_text(SHORT | {"combiner": new})
+    assert status_text(SHORT | {"combiner": new}).splitlines()[5].endswith("left: none")
+    assert "combiner" not in status_text(SHORT | {"combiner": None})
+
+
 def test_the_whole_status_also_shows_feeders_slots_and_disk() -> None:
     whole = SHORT | {
         "run": None,
