@@ -328,8 +328,8 @@ def test_damaged_messages_are_refused_and_the_combiner_serves_on(garbage: list[b
     queue = FullQueue(1000)
     combiner._socket = cast(Any, queue)
     combiner._join(sender(b"node"), NODE)
-    of_join, of_seeds, of_keep = map(encode_to_combiner, (Join("two", "s", "c", 3, 9), SEEDS, Keep(1, 7, 2, 3)))
-    for raw in (of_join, of_seeds, of_keep):
+    whole = [encode_to_combiner(Join("two", "s", "c", 3, 9)), encode_to_combiner(SEEDS)]
+    for raw in (*whole, encode_to_combiner(Keep(1, 7, 2, 3))):
         at = data.draw(st.integers(0, len(raw) - 1))
         garbage.append(raw[:at] + data.draw(st.binary(max_size=9)) + raw[at + data.draw(st.integers(0, 9)) :])
     for raw in garbage:

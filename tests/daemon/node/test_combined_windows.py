@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -199,7 +200,8 @@ async def test_a_node_and_its_combiner_with_keys(stream: ModuleType, tmp_path: P
     access = CombinerAccess.load(tmp_path / "own" / "combiner.key_secret", tmp_path / "nodes", None)
     server_key = str(tmp_path / "own" / "combiner.key")
     with running(Combiner(JoinRules(), access)) as combiner:
-        keys = {"server_key": server_key, "key_file": str(tmp_path / "nodes" / "node.key_secret")}
+        keys: dict[str, Any] = {"server_key": server_key, "key_file": str(tmp_path / "nodes" / "node.key_secret")}
+        strange = keys | {"key_file": str(tmp_path / "others" / "stranger.key_secret")}
         (tmp_path / "with").mkdir()
         async with run_of(
             tmp_path / "with", stream, hits, endpoint=combiner.endpoint, timeout_ms=FOREVER_MS, **keys
@@ -207,12 +209,11 @@ async def test_a_node_and_its_combiner_with_keys(stream: ModuleType, tmp_path: P
             pass
         assert run.node.counters.held.slices[HeldEnd.JOINED] == N_SLICES
         check_windows(records(tmp_path / "with"), hits)
-        for number, others in enumerate(
-            ({}, {"server_key": server_key, "key_file": str(tmp_path / "others" / "stranger.key_secret")})
-        ):
-            folder = tmp_path / f"without{number}"
-            folder.mkdir()
-            async with run_of(folder, stream, hits, endpoint=combiner.endpoint, timeout_ms=50, **others) as run:
+        without: dict[str, Any] = {}
+        for number, others in enumerate((without, strange)):
+            place = tmp_path / f"without{number}"
+            place.mkdir()
+            async with run_of(place, stream, hits, endpoint=combiner.endpoint, timeout_ms=50, **others) as run:
                 pass
             assert run.node.counters.held.slices[HeldEnd.TIMEOUT] == N_SLICES
             assert run.node.counters.held.combiner == ""

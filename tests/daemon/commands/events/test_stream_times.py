@@ -62,7 +62,7 @@ def test_slices_of_a_mep_file_have_the_times_of_the_stream(stream: Path, tmp_pat
     slices = list(encode_slices(CHAIN, events, core))
     path = tmp_path / "hits.mep"
     path.write_bytes(
-        b"".join(encode_mep([each.data[at : at + size] for _, at, size in each.fragments]) for each in slices)
+        b"".join(encode_mep([bytes(each.data[at : at + size]) for _, at, size in each.fragments]) for each in slices)
     )
     expected = [number * core - before + place for number, each in enumerate(slices) for place in range(each.n_events)]
     assert list(sub_slice_numbers([path], CHAIN.streaming)) == expected
@@ -71,7 +71,7 @@ def test_slices_of_a_mep_file_have_the_times_of_the_stream(stream: Path, tmp_pat
 
 def test_sub_slices_of_several_files_follow_each_other(tmp_path: Path) -> None:
     paths = [tmp_path / "a.mdf", tmp_path / "b.mdf"]
-    record = encode_record(encode_banks([RawBank(1, 1, 0x0801, bytes(12))]), run=1)
+    record = encode_record(encode_banks([RawBank(1, 1, 0x0801, memoryview(bytes(12)))]), run=1)
     for n, path in enumerate(paths, 2):
         path.write_bytes(n * record)
     per_event = [{"start_ns": [-20], "end_ns": [130]} for _ in range(5)]

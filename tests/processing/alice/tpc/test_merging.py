@@ -486,12 +486,12 @@ def test_the_fit_of_a_track_of_another_collision_ends_at_the_central_electrode()
     given = helix(0.05, np.radians(10.0), 0.2, -30.0)
     for clusters in given.values():
         clusters["z"] += np.uint16(round(30.0 / 0.004))
-    found = Merged(columns_of(mep_of([event_of(given)])))
-    assert found.segments == [[1, 0]]
-    assert found.run.tolist() == [1]
-    (record,) = found.merged
+    merged = Merged(columns_of(mep_of([event_of(given)])))
+    assert merged.segments == [[1, 0]]
+    assert merged.run.tolist() == [1]
+    (record,) = merged.merged
     assert record["slice"] == 18
-    assert record["n_fitted"] == found.tracks["n_clusters"][1]
+    assert record["n_fitted"] == merged.tracks["n_clusters"][1]
     assert record["tan_lambda"] == pytest.approx(0.2, abs=0.01)
 
 
