@@ -198,8 +198,10 @@ def test_memory_is_bounded_and_a_forgotten_slice_is_decided_again() -> None:
 
 
 def test_the_oldest_slice_that_is_remembered_is_decided_as_soon_as_all_nodes_have_reported() -> None:
-    rules = JoinRules(nodes=2, min_nodes=2, max_bytes=1000)
-    joiner = SeedJoiner(rules)
+    one = SeedJoiner(JoinRules(nodes=2, min_nodes=2))
+    one.report(0, "a", seeds_of(0))
+    # Room for two slices.
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, max_bytes=3 * one.nbytes - 1))
     for number in (0, 1, 2):
         decided = joiner.report(0, "a", seeds_of(number))
     # Slice 0 had no room: slice 1 is the oldest one.
