@@ -5,15 +5,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.attacks.attacked_node import FAKE, MIB, PROMISED, AttackedNode, PeakSampler
-from tests.attacks.catalogue import ATTACKS
+from tests.attacks.attacked_node import FAKE, MIB, PROMISED_BY_PORT, SERVE, AttackedNode, promised_bytes
+from tests.attacks.catalogue import ATTACKS, Cost
 from tests.attacks.frames_without_permission import RATE, judge_frames_without_permission
 from tests.attacks.program_table import SHRINK_SECONDS, attack_by_programs
 from tests.attacks.programs import Program, make_program
-from tests.attacks.raw_peer import move_to_another_address
 from tests.attacks.returning_peers import CONTENTS, judge, ports
-
-SERVE = ("hltnode.daemon", "serve", "--config")
 
 SETTLE_SECONDS = 90.0
 SECONDS = 20.0
@@ -56,38 +53,34 @@ def main() -> int:
 
 
 def _attack_once(names: list[str], size: float, command: tuple[str, ...], folders: Iterator[Path]) -> int:
-    """Memory and descriptors before, during and after each attack; returns the number of nodes that ended."""
+    """Memory and descriptors before, during and after each attack; returns the number of broken rows."""
     failed = 0
     if names:
         print(
-            f"{'attack':32} {'RSS before':>10} {'peak':>7} {'after':>7} MiB   "
-            f"{'fds':>4} {'peak':>5} {'after':>5}   node"
+            f"{'attack':32} {'RSS before':>10} {'peak':>7} {'after':>7} {'promised':>8} MiB   "
+            f"{'fds':>4} {'peak':>5} {'after':>5}   broken promises"
         )
     for name in names:
         attacked = AttackedNode(next(folders), command)
         try:
-            move_to_another_address()
-            before = attacked.resources()
-            with PeakSampler(attacked) as sampler:
-                try:
-                    ATTACKS[name].attack(attacked, size)
-                except OSError as error:
-                    print(f"{name}: {error!r}")
-                alive = attacked.is_alive
-                after = attacked.resources_at_rest(before, SETTLE_SECONDS) if alive else before
-            peak = sampler.peak
-            failed += not alive
-            print(
-                f"{name:32} {before.rss // MIB:10} {peak.rss // MIB:7} {after.rss // MIB:7}"
-                f"       {before.descriptors:4} {peak.descriptors:5} {after.descriptors:5}   "
-                f"{'alive' if alive else f'ended with {attacked.process.poll()}'}",
-                flush=True,
-            )
-            if not alive:
-                print(attacked.log.read_text()[-300:])
+            cost = ATTACKS[name].run(attacked, size, SETTLE_SECONDS)
+            failed += bool(cost.broken())
+            print(f"{name:32} {_row(cost)}", flush=True)
+            if not cost.is_alive:
+                print(f"ended with {attacked.process.poll()}: {attacked.log.read_text()[-300:]}")
         finally:
             attacked.stop()
     return failed
+
+
+def _row(cost: Cost) -> str:
+    sizes = (cost.before.rss, cost.peak.rss, cost.after.rss, cost.promised_bytes)
+    numbers = [each.descriptors for each in (cost.before, cost.peak, cost.after)]
+    return (
+        "{:10} {:7} {:7} {:8}       ".format(*(size // MIB for size in sizes))
+        + "{:4} {:5} {:5}   ".format(*numbers)
+        + ", ".join(filter(None, [*cost.broken(), cost.error]))
+    )
 
 
 def _attack_again(names: list[str], seconds: float, command: tuple[str, ...], folders: Iterator[Path]) -> int:
@@ -96,7 +89,8 @@ def _attack_again(names: list[str], seconds: float, command: tuple[str, ...], fo
     if names:
         print(
             f"\n{seconds:g} s by peers that connect again, beside an honest feeder; "
-            f"promised: memory +{PROMISED // MIB} MiB, stall 1 s, honest rate 50 %"
+            f"promised: stall 1 s, honest rate 50 %, memory: "
+            + ", ".join(f"{port} +{promised_bytes(port) // MIB} MiB" for port in (*PROMISED_BY_PORT, "others"))
         )
         print(
             f"{'content':26} {'port':9} {'keys':10} {'addresses':>9} {'connections':>11} "
@@ -107,7 +101,7 @@ def _attack_again(names: list[str], seconds: float, command: tuple[str, ...], fo
         with_keys, encrypt_data = KEYS[keys]
         attacked = AttackedNode(next(folders), command, with_keys=with_keys, encrypt_data=encrypt_data)
         try:
-            found = judge(attacked, getattr(attacked, port), name, seconds, addresses)
+            found = judge(attacked, port, name, seconds, addresses)
         finally:
             attacked.kill()
         failed += bool(found.broken())
@@ -116,6 +110,8 @@ def _attack_again(names: list[str], seconds: float, command: tuple[str, ...], fo
             f"{found.stall_s:4.2f} s {found.honest:6.0%}  {', '.join(found.broken())}",
             flush=True,
         )
+        for stall in found.stalls:
+            print(f"    {stall}", flush=True)
     return failed
 
 

@@ -15,6 +15,7 @@ from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.security.access_control import CONTROL_TOTAL_BYTES, REQUEST_MARGIN, UNFINISHED_MARGIN
 from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.daemon.security.memory_growth import GROWTH
+from tests.attacks.stall_sampler import Stall, longest_stall, read_stalls
 from tests.daemon.pages import metric, status_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,11 +25,29 @@ START_SECONDS = 120.0
 """Longest start of a node, on a machine with other work."""
 SLOTS, SLOT_BYTES = 2, 32 * MIB
 REQUEST_EVENTS, REQUEST_QUEUE_BYTES = 64, 8 * MIB
-PROMISED = SLOTS * SLOT_BYTES + UNFINISHED_MARGIN + CONTROL_TOTAL_BYTES + REQUEST_QUEUE_BYTES + REQUEST_MARGIN + GROWTH
-"""Memory in bytes that input of peers may take, as SECURITY.md says."""
+PROMISED_BY_PORT = {
+    "data": SLOTS * SLOT_BYTES + UNFINISHED_MARGIN,
+    "control": CONTROL_TOTAL_BYTES,
+    # Requests that libzmq has read, and those in the queue.
+    "requests": 2 * REQUEST_QUEUE_BYTES + REQUEST_MARGIN,
+}
+"""Memory in bytes that messages at a port may take, as SECURITY.md says. The first is the default of
+`limits.unfinished_bytes`."""
+
+
+def promised_bytes(*ports: str) -> int:
+    """Memory in bytes that peers at these ports may take. Feeders use the data port meanwhile."""
+    return sum(PROMISED_BY_PORT.get(port, 0) for port in {"data", *ports}) + GROWTH
+
+
+PROMISED = promised_bytes(*PROMISED_BY_PORT)
+GIVEN_BACK = 96 * MIB
+"""Memory in bytes that may stay when the descriptors are given back: the rest follows within a minute."""
 
 FAKE = ("tests.daemon.node_process",)
-"""Command of a node with a fake engine; the real one is ("hltnode.daemon", "serve", "--config")."""
+"""Command of a node with a fake engine; the real one is `hltnode serve`."""
+SERVE = ("tests.attacks.stall_sampler", "serve", "--config")
+"""Command of `hltnode serve`, whose stalls explain themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +56,10 @@ class Resources:
 
     rss: int
     descriptors: int
+
+
+AT_REST = Resources(32 * MIB, 2)
+"""What may stay when a node is at rest: Python, libzmq and the log may have opened one or two descriptors that stay."""
 
 
 class AttackedNode:
@@ -63,6 +86,7 @@ class AttackedNode:
         self.encrypt_data = encrypt_data
         directory.mkdir(parents=True, exist_ok=True)
         self.data, self.control, self.decisions, self.events, self.pub, self.http, self.requests = free_ports(7)
+        self.directory = directory
         self.log = directory / "log"
         self.output = directory / "out"
         config = directory / "node.toml"
@@ -127,9 +151,7 @@ port = {self.http}
                 found[str(entry.readlink()).partition(":")[0]] += 1
         return found
 
-    def resources_at_rest(
-        self, before: Resources, seconds: float = 30.0, *, more: Resources = Resources(32 * MIB, 0)
-    ) -> Resources:
+    def resources_at_rest(self, before: Resources, seconds: float = 30.0, *, more: Resources = AT_REST) -> Resources:
         """The resources once descriptors and memory are back at the earlier level, or after `seconds`.
 
         more: how much more of them counts as the earlier level.
@@ -141,6 +163,16 @@ port = {self.http}
                 break
             time.sleep(0.1)
         return self.resources()
+
+    def longest_stall(self, since: float) -> tuple[float, list[Stall]]:
+        """Seconds of the longest stall of the event loop since a time, and the stalls of which the stack is known.
+
+        Time without a processor does not count. A node with a fake engine knows only its longest delay of all.
+        """
+        stalls = read_stalls(self.directory)
+        if stalls is None:
+            return self.metric("hltnode_event_loop_lag_max_seconds"), []
+        return longest_stall(stalls, since)
 
     def metric(self, series: str) -> float:
         """One series of /metrics."""

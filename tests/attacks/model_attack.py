@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from tests.attacks.honest_feeder import EVENTS_PER_MEP, RATE, HonestFeeder, Shar
 from tests.attacks.hostile_peers import Target, write
 from tests.attacks.programs import Keys, Port, Program
 from tests.attacks.readiness import LONGEST_REFUSAL_SECONDS, LONGEST_UNFOUNDED_SECONDS, Readiness
+from tests.attacks.stall_sampler import Stall
 from tests.daemon.fakes import RUN, SOURCES
 from tests.daemon.pages import all_metrics, status_page
 
@@ -59,6 +60,7 @@ class Judgement:
     broken: dict[str, str] = field(default_factory=dict)
     grown_bytes: int = 0
     stall_s: float = 0.0
+    stalls: Sequence[Stall] = ()
     honest: float | None = None
     """Rate of the honest feeders during the attack, in parts of their rate before; None if it was not measured."""
     node_processors: float = 0.0
@@ -70,7 +72,7 @@ class Judgement:
         """All broken promises, with event loop and rate."""
         broken = dict(self.broken)
         if self.stall_s > STALL_SECONDS:
-            broken["event loop"] = f"stalled for {self.stall_s:.2f} s"
+            broken["event loop"] = "; ".join([f"{self.stall_s:.2f} s", *map(str, self.stalls)])
         if self.honest is not None and self.honest < LEAST_RATE:
             broken["honest rate"] = f"{self.honest:.0%} of the rate without attack"
         if (seconds := self.readiness.unfounded_s) > LONGEST_UNFOUNDED_SECONDS:
@@ -142,6 +144,7 @@ socket = "{self._socket}"
             if not usual:
                 raise RuntimeError("the node acknowledges nothing before the attack")
             before, threads, files = self._node.resources(), self._threads(), self._node.open_files()
+            began = time.monotonic()
             with PeakSampler(self._node) as sampler:
                 rate = self._attack()
             judgement = self._judgement
@@ -153,7 +156,7 @@ socket = "{self._socket}"
                 return judgement
             if not self._program.absence:
                 judgement.honest = rate / usual
-            judgement.stall_s = self._node.metric("hltnode_event_loop_lag_max_seconds")
+            judgement.stall_s, judgement.stalls = self._node.longest_stall(began)
             self._check_progress()
             self._check_resources(before, threads, files)
             self._finish()

@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.attacks.attacked_node import MIB, PROMISED, ROOT, AttackedNode, PeakSampler
+from tests.attacks.attacked_node import MIB, ROOT, AttackedNode, PeakSampler, promised_bytes
 from tests.attacks.honest_feeder import HonestFeeder
 from tests.attacks.raw_peer import MORE, RESET_AT_CLOSE, frame, frame_header, greeting, ready, subscribe
+from tests.attacks.stall_sampler import Stall
 
 PEERS = 8
 _HANDSHAKE_BYTES = 64 + 20
@@ -59,7 +60,7 @@ def ports(content: str) -> tuple[str, ...]:
     return PORTS.get(CONTENTS[content][0], PORTS[b""])
 
 
-class _Peer:
+class Peer:
     """One peer: connects, says who it is, and sends; again from the start when the node has ended the connection."""
 
     def __init__(self, port: int, source: str, kind: bytes, content: bytes) -> None:
@@ -79,7 +80,9 @@ class _Peer:
         """Send what fits; returns the bytes. Raises OSError when the connection has ended."""
         if not self._rest:
             if self._awaited > 0:
-                self._awaited -= len(self.socket.recv(4096))
+                if not (received := self.socket.recv(4096)):
+                    raise ConnectionResetError("the node has ended the connection")
+                self._awaited -= len(received)
                 return 0
             self._rest = self._content
         if not self._rest:
@@ -99,7 +102,7 @@ def attack(port: int, kind: bytes, content: bytes, seconds: float, n_peers: int,
         def connect() -> None:
             nonlocal connections
             try:
-                peer = _Peer(port, next(sources), kind, content)
+                peer = Peer(port, next(sources), kind, content)
             except OSError:
                 return  # no port is left for this address: some are at their end
             connections += 1
@@ -135,16 +138,18 @@ class Judgement:
     grown_bytes: int
     """Largest growth of the resident memory."""
     stall_s: float
-    """Longest time that the event loop did not run."""
+    """Longest time that the event loop did not run although it had a processor."""
     honest: float
     """Rate of an honest feeder during the attack, in parts of its rate before."""
     connections: int
     is_alive: bool
+    promised_bytes: int
+    stalls: Sequence[Stall] = ()
 
     def broken(self) -> list[str]:
         """The promises that do not hold."""
         kept = {
-            "memory": self.grown_bytes <= PROMISED,
+            "memory": self.grown_bytes <= self.promised_bytes,
             "event loop": self.stall_s <= 1.0,
             "honest feeder": self.honest >= 0.5,
             "alive": self.is_alive,
@@ -152,15 +157,15 @@ class Judgement:
         return [promise for promise, holds in kept.items() if not holds]
 
 
-def judge(attacked: AttackedNode, port: int, content: str, seconds: float, addresses: int) -> Judgement:
-    """Attack a port of the node beside an honest feeder."""
+def judge(attacked: AttackedNode, port: str, content: str, seconds: float, addresses: int) -> Judgement:
+    """Attack a port of the node, by its name, beside an honest feeder."""
     honest = HonestFeeder(attacked)
     try:
         honest.wait_until_served()
         usual = honest.rate_for(min(3.0, seconds))
         before = attacked.resources()
         line = [sys.executable, "-m", "tests.attacks.returning_peers"]
-        line += [str(port), content, str(seconds), str(PEERS), str(addresses)]
+        line += [str(getattr(attacked, port)), content, str(seconds), str(PEERS), str(addresses)]
         with PeakSampler(attacked) as sampler:
             attack_process = subprocess.Popen(
                 ["nice", "-n", str(NICE), *line], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -169,8 +174,9 @@ def judge(attacked: AttackedNode, port: int, content: str, seconds: float, addre
             output, _ = attack_process.communicate(timeout=seconds + 120)
             rate = (honest.acknowledged - n_before) / (time.monotonic() - start)
             is_alive = attacked.is_alive
-        stall_s = attacked.metric("hltnode_event_loop_lag_max_seconds") if is_alive else float("inf")
-        return Judgement(sampler.peak.rss - before.rss, stall_s, rate / usual, int(output.split()[0]), is_alive)
+        stall_s, stalls = attacked.longest_stall(start) if is_alive else (float("inf"), [])
+        grown = sampler.peak.rss - before.rss
+        return Judgement(grown, stall_s, rate / usual, int(output.split()[0]), is_alive, promised_bytes(port), stalls)
     finally:
         honest.stop()
 
