@@ -233,6 +233,15 @@ def test_an_overtaken_fragment_of_a_feeder_far_behind_is_waited_for(n_sources: i
     assert not simulation.rejected
 
 
+def test_an_overtaken_fragment_of_a_mep_that_was_opened_ahead_of_an_older_one_is_waited_for() -> None:
+    first, behind = paced(0), paced(1)
+    first.overtaken, behind.overtaken = frozenset({9}), frozenset({10})
+    behind.start_ms = 5 * MEP_TIMEOUT_MS
+    simulation = Simulation([first, behind], slots=2, meps_per_slot=12, compute_ms=0, n_meps=N_MEPS)
+    simulation.run(limit_ms=60_000)
+    assert set(simulation.closed.values()) == {CloseReason.COMPLETE}
+
+
 def test_after_its_timeout_a_stopped_feeder_costs_only_the_mep_timeout() -> None:
     stops = paced(2)
     simulation = Simulation([paced(0), stops], slots=3, meps_per_slot=4, compute_ms=0, n_meps=200)
