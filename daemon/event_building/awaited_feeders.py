@@ -106,10 +106,14 @@ class AwaitedFeeders:
 
     def awaits(self, now_ns: int, mep: MepRecord) -> bool:
         """Whether a connected feeder may still send missing fragments of this MEP. Call `look` first."""
+        in_order = not mep.sent_again and not mep.ahead
+        if in_order and any(feeder.may_send(mep) for feeder in self._behind):
+            return True
+        # After the few feeders that are behind: there may be hundreds of others.
         if not mep.sent_again and any(feeder.has_just_passed(mep) for feeder in self._feeders.values()):
             return True
-        if not mep.sent_again and not mep.ahead:
-            return any(feeder.may_send(mep) for feeder in self._behind)
+        if in_order:
+            return False
         if now_ns - mep.last_ns >= self._timeout_ns:
             return False
         # Feeders send a MEP again at different times, so the order of ids says nothing about its missing fragments.
