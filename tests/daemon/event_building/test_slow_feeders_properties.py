@@ -44,8 +44,8 @@ class Feeder:
     """Sends its sources of each MEP in the order of ids, as the credits and its pace allow.
 
     `start_ms` after the start of the run it has its first MEP, then one every `period_ms` on average: of `burst` MEPs
-    each, and its fragments leave one by one, `gap_ms` apart. It stands still once, for `pause_ms`. The fragments of the
-    MEPs in `overtaken` leave behind the next fragment of the feeder, a millisecond later.
+    each, and its fragments leave one by one, `gap_ms` apart. It stands still once, for `pause_ms`. All fragments
+    of the MEPs in `overtaken` leave behind the next fragment of the feeder, a millisecond later.
     """
 
     sources: tuple[int, ...]
@@ -69,7 +69,8 @@ class Feeder:
             self.next_mep += 1
         if not self.unsent or now_ms < self.free_ms:
             return None
-        if self.unsent[0][0] in self.overtaken:
+        mep, source = self.unsent[0]
+        if source == self.sources[0] and mep in self.overtaken:
             return self._overtaking(now_ms)
         self.free_ms = now_ms + self.gap_ms
         return self.unsent.popleft()
