@@ -39,7 +39,7 @@ class BuilderState:
         self._closed_meps = ClosedMeps(limits.closed_ring)
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
-        self._feeders = AwaitedFeeders(limits.feeder_timeout_ns)
+        self._feeders = AwaitedFeeders(limits.feeder_timeout_ns, limits.overtaken_ns)
         self._column_of: dict[int, int] = {}
         self._all_sources = 0
         self._events_per_mep = 1

@@ -122,7 +122,7 @@ class EventBuilder(BuilderState):
         self.run = start.run
         self.starts += 1
         self.sources = tuple(sorted(start.sources))
-        self._feeders = AwaitedFeeders(self._limits.feeder_timeout_ns)
+        self._feeders = AwaitedFeeders(self._limits.feeder_timeout_ns, self._limits.overtaken_ns)
         self.pool.meps.start_run(start.run, self.sources)
         self._column_of = {source: i for i, source in enumerate(self.sources)}
         self._all_sources = (1 << len(self.sources)) - 1

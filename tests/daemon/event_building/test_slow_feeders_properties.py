@@ -1,8 +1,9 @@
 """Feeders of different rates: without a faulty feeder, every MEP is complete."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ EVENTS = 4
 TICK_MS = 5
 PATIENCE_MS = 2000
 MEP_TIMEOUT_MS = 100
+N_MEPS = 40
 
 
 @dataclass
@@ -42,7 +44,8 @@ class Feeder:
     """Sends its sources of each MEP in the order of ids, as the credits and its pace allow.
 
     `start_ms` after the start of the run it has its first MEP, then one every `period_ms` on average: of `burst` MEPs
-    each, and its fragments leave one by one, `gap_ms` apart. It stands still once, for `pause_ms`.
+    each, and its fragments leave one by one, `gap_ms` apart. It stands still once, for `pause_ms`. All fragments
+    of the MEPs in `overtaken` leave behind the next fragment of the feeder, a millisecond later.
     """
 
     sources: tuple[int, ...]
@@ -52,6 +55,7 @@ class Feeder:
     gap_ms: int
     pause_at: int
     pause_ms: int
+    overtaken: frozenset[int] = frozenset()
     next_mep: int = 0
     unsent: deque[tuple[int, int]] = field(default_factory=deque)
     unacknowledged: set[int] = field(default_factory=set)
@@ -65,8 +69,22 @@ class Feeder:
             self.next_mep += 1
         if not self.unsent or now_ms < self.free_ms:
             return None
+        mep, source = self.unsent[0]
+        if source == self.sources[0] and mep in self.overtaken:
+            return self._overtaking(now_ms)
         self.free_ms = now_ms + self.gap_ms
         return self.unsent.popleft()
+
+    def _overtaking(self, now_ms: int) -> tuple[int, int] | None:
+        """The first fragment of the next MEP, which the overtaken ones follow; none if there is no credit for it."""
+        mep = self.unsent[0][0]
+        younger = next((each for each in self.unsent if each[0] > mep), None)
+        if younger is None and now_ms < self.due_ms():
+            return None
+        self.overtaken -= {mep}
+        self.free_ms = now_ms + 1
+        self.unsent.remove(younger or self.unsent[0])
+        return younger or (mep, self.sources[0])
 
     def due_ms(self) -> int:
         pause = self.pause_ms if self.next_mep >= self.pause_at else 0
@@ -162,9 +180,16 @@ def feeders_of(n_sources: int) -> st.SearchStrategy[Feeder]:
         period_ms=st.integers(0, 150),
         burst=st.integers(1, 10),
         gap_ms=st.sampled_from((0, 0, 1, 20)),
-        pause_at=st.integers(0, 40),
+        pause_at=st.integers(0, N_MEPS),
         pause_ms=st.sampled_from((0, 0, PATIENCE_MS // 4)),
-    )
+        # Not the last MEP: no fragment overtakes it.
+        overtaken=st.frozensets(st.integers(0, N_MEPS - 2), max_size=5),
+    ).map(_as_overtaking_allows)
+
+
+def _as_overtaking_allows(feeder: Feeder) -> Feeder:
+    """A feeder whose overtaken fragments arrive in time: with a larger gap, all of a MEP take too long."""
+    return replace(feeder, overtaken=frozenset()) if feeder.gap_ms > 1 else feeder
 
 
 @given(
@@ -181,7 +206,7 @@ def test_no_mep_is_incomplete_while_no_feeder_is_at_fault(
     for feeder in feeders:
         feeder.sources = tuple(first + source for source in feeder.sources)
         first += len(feeder.sources)
-    simulation = Simulation(feeders, slots=slots, meps_per_slot=meps_per_slot, compute_ms=compute_ms, n_meps=40)
+    simulation = Simulation(feeders, slots=slots, meps_per_slot=meps_per_slot, compute_ms=compute_ms, n_meps=N_MEPS)
     simulation.run(limit_ms=120_000)
     assert set(simulation.closed.values()) == {CloseReason.COMPLETE}
     assert not simulation.rejected
@@ -196,6 +221,26 @@ def run_until_closed(simulation: Simulation, n: int, limit_ms: int) -> None:
     while len(simulation.closed) < n:
         assert simulation.now_ms < limit_ms
         simulation.step()
+
+
+@pytest.mark.parametrize("n_sources", [1, 2])
+@pytest.mark.parametrize("slots", [2, 8], ids=["evicted", "timeout"])
+def test_an_overtaken_fragment_of_a_feeder_far_behind_is_waited_for(n_sources: int, slots: int) -> None:
+    behind = paced(1, n=n_sources)
+    behind.start_ms, behind.overtaken = 5 * MEP_TIMEOUT_MS, frozenset({10, 20})
+    simulation = Simulation([paced(0), behind], slots=slots, meps_per_slot=12, compute_ms=0, n_meps=N_MEPS)
+    simulation.run(limit_ms=60_000)
+    assert set(simulation.closed.values()) == {CloseReason.COMPLETE}
+    assert not simulation.rejected
+
+
+def test_an_overtaken_fragment_of_a_mep_that_was_opened_ahead_of_an_older_one_is_waited_for() -> None:
+    first, behind = paced(0), paced(1)
+    first.overtaken, behind.overtaken = frozenset({9}), frozenset({10})
+    behind.start_ms = 5 * MEP_TIMEOUT_MS
+    simulation = Simulation([first, behind], slots=2, meps_per_slot=12, compute_ms=0, n_meps=N_MEPS)
+    simulation.run(limit_ms=60_000)
+    assert set(simulation.closed.values()) == {CloseReason.COMPLETE}
 
 
 def test_after_its_timeout_a_stopped_feeder_costs_only_the_mep_timeout() -> None:
