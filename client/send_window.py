@@ -48,6 +48,8 @@ class SendWindow:
     def __init__(self) -> None:
         self.limit = 0
         self.retains = False
+        self.in_order = False
+        """Whether MEPs come in order of ids, for several nodes: no MEP below a confirmed id comes any more."""
         self.acked = MepRanges()
         self.acknowledged_before = 0
         """MEPs that were not sent, because the node had acknowledged their ids to an earlier session."""
@@ -188,6 +190,9 @@ class SendWindow:
         self.confirmed = mep
         for ranges in (self.revoked, self.to_revoke, self.to_return):
             ranges.discard(0, mep - 1)
+        if self.in_order and mep > 0:
+            # The ids of one node lie between those of the others: their ranges would grow with every MEP.
+            self.acked.add(0, mep - 1)
 
     def next_frames(self, most: int) -> NextFrames:
         """The next frames that credits allow, all of one MEP, or none. Report the sent ones with `sent`."""

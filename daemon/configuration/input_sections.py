@@ -168,7 +168,9 @@ class BuilderSection(Section):
     on_end_of_run: IncompletePolicy = IncompletePolicy.BUILD
     """The same for MEPs that were incomplete when the run ended."""
     closed_ring: int = Field(default=65_536, ge=16, le=16_777_216)
-    """Number of MEP ids, from the oldest unacknowledged one, that the node tells apart as open, duplicate or late."""
+    """Number of MEP ids, from the oldest unacknowledged one, that the node tells apart as open, duplicate or late. It
+    refuses later ones for the time being. Several nodes count the same ids, and a lost node can hold them for 9 s: then
+    expect at least 9 times the MEPs of the whole farm in one second."""
 
     def error_on(self) -> frozenset[CloseReason]:
         """The close reasons whose MEPs go to the error stream."""

@@ -36,7 +36,7 @@ class BackEnds(Generic[Job]):
         self._generation = 0
         self._servers = servers
         self.busy_ns = 0
-        """Time of all servers with a job."""
+        """Time of all jobs that are done."""
 
     def submit(self, job: Job) -> None:
         """Queue a job."""
@@ -57,13 +57,13 @@ class BackEnds(Generic[Job]):
             service_ns = self._service_ns(job)
             self._counts.service_wait.add(now_ns - submitted_ns)
             self._counts.service.add(service_ns)
-            self.busy_ns += service_ns
             self._begun(job)
-            self._clock.call_at(now_ns + service_ns, self._done, (self._generation, job))
+            self._clock.call_at(now_ns + service_ns, self._done, (self._generation, service_ns, job))
 
-    def _done(self, of: tuple[int, Job]) -> None:
-        generation, job = of
+    def _done(self, of: tuple[int, int, Job]) -> None:
+        generation, service_ns, job = of
         if generation == self._generation:
+            self.busy_ns += service_ns
             self._free += 1
             self._ended(job)
             self._start()

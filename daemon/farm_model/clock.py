@@ -6,13 +6,6 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL
 
-NS = 1_000_000_000
-
-
-def to_ns(seconds: float) -> int:
-    """A time in ns."""
-    return round(seconds * NS)
-
 
 class Clock:
     """Calls functions at times of the model; those of the same time in the order of `call_at`."""

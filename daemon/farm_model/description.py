@@ -218,16 +218,17 @@ class _FileOnly(NodeConfig):
 
 def parse_description(values: Mapping[str, Any], name: str) -> FarmDescription:
     """The description in a table of TOML; `name` begins the lines of errors. Raises FarmError."""
+    begin = f"{name}: " if name else ""
     try:
         description = FarmDescription.model_validate(dict(values))
     except ValidationError as error:
-        raise FarmError(_text_of(error, f"{name}: " if name else "")) from error
+        raise FarmError(_text_of(error, begin)) from error
     description.node_config()
     for i, fault in enumerate(description.faults):
         first, last = fault.nodes
         if not 0 <= first <= last < description.nodes.count:
             raise FarmError(
-                f"{name}: faults.{i}.nodes: expected first and last of the nodes 0 to {description.nodes.count - 1}, "
+                f"{begin}faults.{i}.nodes: expected first and last of the nodes 0 to {description.nodes.count - 1}, "
                 f"not {first} and {last}"
             )
     return description

@@ -12,10 +12,11 @@ import numpy as np
 
 from hltnode.client.feeder import HELLO_SECONDS
 from hltnode.client.send_window import SendWindow
-from hltnode.daemon.farm_model.clock import Clock, to_ns
+from hltnode.daemon.farm_model.clock import Clock
 from hltnode.daemon.farm_model.description import FarmDescription, FaultKind, FaultSection
 from hltnode.daemon.farm_model.measures import FarmCounts
-from hltnode.daemon.farm_model.node_model import PARTS, NodeModel, NodeNumbers
+from hltnode.daemon.farm_model.node_model import NodeModel
+from hltnode.daemon.farm_model.node_numbers import PARTS, NodeNumbers, to_ns
 from hltnode.daemon.farm_model.policies import LOST, choice_and_share
 from hltnode.daemon.farm_model.service_times import Uniform, service_times
 from hltnode.daemon.farm_model.sources import MepTimes
@@ -42,6 +43,11 @@ class Farm:
         self.waiting_in_first_half = 0
         """Largest number of MEPs that waited for a credit in the first half of the beam."""
         self.waiting_at_end = 0
+        self.busy_ns = 0
+        """Time of all batches that were done during the beam."""
+        self.largest_span = 0
+        """Largest number of MEP ids that nodes had to tell apart: from the floor that they knew to the last one."""
+        self._told_floor = 0
         readout = description.readout
         seeds = np.random.SeedSequence(description.seed).spawn(3)
         of_times, of_sources, of_stragglers = (np.random.default_rng(seed) for seed in seeds)
@@ -65,6 +71,8 @@ class Farm:
         self._retry_ns = [0] * n_nodes
         self._lost_session = [0] * n_nodes
         """Number of losses of each node."""
+        self._away = [0] * n_nodes
+        """Faults and updates that keep a node away."""
         self._away_ns = [0] * n_nodes
         """Time for which a drained node stays away."""
         self._draining: deque[tuple[FaultSection, deque[int]]] = deque()
@@ -108,6 +116,7 @@ class Farm:
 
     def _note_end(self, _: object) -> None:
         self.waiting_at_end = self.counts.waiting.value
+        self.busy_ns = sum(node.back_ends.busy_ns for node in self.nodes)
 
     # Sources
 
@@ -131,12 +140,15 @@ class Farm:
     def _hello(self, _: object) -> None:
         """The feeders tell each node which MEPs are acknowledged, and which are its own again."""
         floor = self._floor()
+        self.largest_span = max(self.largest_span, self._list.next_mep - self._told_floor)
+        self._told_floor = floor
         for node, window in zip(self.nodes, self.windows, strict=True):
             if node.is_up:
                 returned = window.to_return.ranges()
                 node.said_hello(floor, returned)
                 for first, last in returned:
                     window.confirm_returned(first, last)
+                window.confirm_below(floor)
         now_ns = self.clock.now_ns
         if now_ns < self._end_ns or self.left or self._faults_in_progress:
             self.clock.call_at(now_ns + to_ns(HELLO_SECONDS), self._hello)
@@ -235,24 +247,26 @@ class Farm:
                 self._drain_next()
             return
         for node in chosen:
-            if fault.kind is FaultKind.KILL and self.nodes[node].is_up:
-                self._lose(node)
+            if fault.kind is FaultKind.KILL:
+                self._away[node] += 1
+                if self.nodes[node].is_up:
+                    self._lose(node)
             elif fault.kind is FaultKind.SLOW:
                 self.nodes[node].slowness *= fault.factor
             elif fault.kind is FaultKind.FULL_DISK:
-                self.nodes[node].disk_stopped = True
+                self.nodes[node].full_disk += 1
         self.clock.call_at(self.clock.now_ns + to_ns(fault.seconds), self._end_fault, fault)
 
     def _end_fault(self, fault: FaultSection) -> None:
         self._faults_in_progress -= 1
         for node in range(fault.nodes[0], fault.nodes[1] + 1):
             model = self.nodes[node]
-            if fault.kind is FaultKind.KILL and not model.is_up:
-                self._return(node)
+            if fault.kind is FaultKind.KILL:
+                self._come_back(node)
             elif fault.kind is FaultKind.SLOW:
                 model.slowness /= fault.factor
             elif fault.kind is FaultKind.FULL_DISK:
-                model.disk_stopped = False
+                model.full_disk -= 1
                 if model.is_up:
                     model.write()
 
@@ -271,12 +285,12 @@ class Farm:
 
     def drained(self, node: int) -> None:
         """A node has finished its MEPs: it goes away."""
+        self._away[node] += 1
         self._lose(node)
         self.clock.call_at(self.clock.now_ns + self._away_ns[node], self._updated, node)
 
     def _updated(self, node: int) -> None:
-        if not self.nodes[node].is_up:
-            self._return(node)
+        self._come_back(node)
         self._drain_next()
 
     def _lose(self, node: int) -> None:
@@ -293,11 +307,17 @@ class Farm:
             self.nodes[node].draining = False
             self._drain_next()
 
+    def _come_back(self, node: int) -> None:
+        """A fault or an update of a node ends: the node returns if no other one keeps it away."""
+        self._away[node] -= 1
+        if not self._away[node]:
+            self._return(node)
+
     def _return(self, node: int) -> None:
         """A node returns with an empty memory, and knows which MEPs belong to others."""
         window = self.windows[node]
-        revoked = window.to_revoke.ranges()
         window.restart()
+        revoked = window.to_revoke.ranges()
         self.nodes[node].start(self._floor(), revoked)
         for first, last in revoked:
             window.confirm_revoked(first, last)

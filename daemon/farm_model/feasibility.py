@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hltnode.daemon.farm_model.description import FarmDescription, FarmError
-from hltnode.daemon.farm_model.node_model import NodeNumbers
+from hltnode.daemon.farm_model.node_numbers import NodeNumbers
 from hltnode.daemon.farm_model.service_times import service_times
+from hltnode.daemon.node.sizing import batch_limits
+from hltnode.protocol.raw_data.mfp import data_offset
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
 _GIGABIT = 1e9 / 8
 
@@ -42,8 +45,14 @@ def mean_rate_factor(description: FarmDescription) -> float:
     return 1.0 + part * (burst.factor - 1.0)
 
 
+def frame_bytes(description: FarmDescription) -> int:
+    """The frame of a fragment: transport header, and the MFP with its events."""
+    data = -(-description.mep_bytes // max(1, description.readout.sources))
+    return HEADER_SIZE + data_offset(description.readout.events_per_mep) + data
+
+
 def capacity(description: FarmDescription) -> Capacity:
-    """The capacity of a node. Raises FarmError if a slot cannot hold a MEP, or for an unusable measurement."""
+    """The capacity of a node. Raises FarmError if a node refuses the MEPs, or for an unusable measurement."""
     readout, nodes = description.readout, description.nodes
     numbers = NodeNumbers.of(description)
     slots = numbers.slots
@@ -53,12 +62,21 @@ def capacity(description: FarmDescription) -> Capacity:
             f"node.builder.max_mep_bytes: {slots.mep_bytes}, but a MEP has {needed} bytes: raise it to at least "
             f"{needed}, or lower readout.events_per_mep"
         )
-    meps = min(slots.input_bytes // slots.mep_bytes, slots.events // readout.events_per_mep, slots.meps)
-    if meps < 1:
+    allowed = batch_limits(numbers.config).events_per_mep
+    if readout.events_per_mep > allowed:
+        is_batch = slots.events < readout.events_per_mep
+        key, given = ("max_events", slots.events) if is_batch else ("max_events_per_mep", allowed)
         raise FarmError(
-            f"node.pipeline.max_events: {slots.events}, but a MEP has {readout.events_per_mep} events: raise it to at "
-            f"least {readout.events_per_mep}"
+            f"node.pipeline.{key}: {given}, but a MEP has {readout.events_per_mep} events: raise it to at least "
+            f"{readout.events_per_mep}, or lower readout.events_per_mep"
         )
+    frame, largest = frame_bytes(description), numbers.config.network.max_frame_bytes
+    if frame > largest:
+        raise FarmError(
+            f"node.network.max_frame_bytes: {largest}, but a fragment needs a frame of {frame} bytes: raise it to at "
+            f"least {frame}, or lower readout.events_per_mep"
+        )
+    meps = min(slots.input_bytes // slots.mep_bytes, slots.events // readout.events_per_mep, slots.meps)
     events = int(meps) * readout.events_per_mep
     seconds = service_times(description.service, np.random.default_rng(0)).mean(events)
     written = nodes.accepted * readout.event_bytes

@@ -33,6 +33,11 @@ class Point:
     batches: int
     seconds: tuple[float, ...]
 
+    @property
+    def events_per_second(self) -> float:
+        """Events of a batch in its mean time, which is that of a uniform part of the quantiles."""
+        return self.events / float(np.trapezoid(self.seconds, dx=1 / (N_QUANTILES - 1)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
@@ -67,6 +72,10 @@ class Measurement:
             known = ", ".join(sorted({point.occupancy for point in self.points}))
             raise FarmError(f"service.occupancy: the measurement has no times for {occupancy!r}, only for {known}")
         return np.array([point.events for point in points], np.float64), np.array([point.seconds for point in points])
+
+    def largest(self, occupancy: str) -> Point:
+        """The point of the largest batches of an occupancy."""
+        return max((point for point in self.points if point.occupancy == occupancy), key=lambda each: each.events)
 
 
 def point_of(occupancy: str, events: int, event_bytes: float, seconds: Sequence[float]) -> Point:

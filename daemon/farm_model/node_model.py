@@ -6,16 +6,14 @@ parts, because only the first and the last fragment decide: they are the two sou
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
-from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.deadlines import NEVER_NS
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     AcknowledgedBelow,
     AwaitedFeeder,
@@ -36,22 +34,17 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Tick,
 )
 from hltnode.daemon.farm_model.back_ends import BackEnds
-from hltnode.daemon.farm_model.clock import Clock, to_ns
-from hltnode.daemon.farm_model.description import FarmDescription
+from hltnode.daemon.farm_model.clock import Clock
 from hltnode.daemon.farm_model.measures import FarmCounts
+from hltnode.daemon.farm_model.node_numbers import FIRST, PARTS, NodeNumbers, to_ns
 from hltnode.daemon.farm_model.service_times import ServiceTimes
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.node.sizing import builder_limits, slot_limits
+from hltnode.daemon.node.sizing import builder_limits
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 
 RUN = 1
-FIRST, LAST = 0, 1
-"""The two sources of the builder: the first fragment of a MEP, and all others, which count when the last one comes."""
-PARTS = (FIRST, LAST)
-PADDING = 8
-"""A MEP has at least 8 bytes in each part: MFPs lie at multiples of 8."""
 
 
 class Feeders(Protocol):
@@ -68,54 +61,6 @@ class Feeders(Protocol):
 
     def drained(self, node: int) -> None:
         """The node has no MEP left after a drain."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeNumbers:
-    """The numbers that all nodes of a farm share. Times in ns, rates in bytes per ns."""
-
-    config: NodeConfig
-    slots: SlotLimits
-    events_per_mep: int
-    part_bytes: tuple[int, int]
-    link: float
-    disk: float
-    written_bytes_per_event: float
-    control_ns: int
-    back_ends: int
-
-    @classmethod
-    def of(cls, description: FarmDescription) -> "NodeNumbers":
-        """The numbers of a description."""
-        config, nodes = description.node_config(), description.nodes
-        limits = slot_limits(config)
-        sources = max(1, description.readout.sources)
-        first = _padded(description.mep_bytes / sources)
-        parts = first, _padded(description.mep_bytes - first) if sources > 1 else PADDING
-        # A slot holds as many MEPs as with all sources, although each has two parts here.
-        meps = max(1, min(limits.meps, limits.fragments // sources))
-        slots = SlotLimits(
-            input_bytes=limits.input_bytes,
-            events=limits.events,
-            meps=meps,
-            fragments=meps * len(PARTS),
-            mep_bytes=limits.mep_bytes,
-        )
-        return cls(
-            config=config,
-            slots=slots,
-            events_per_mep=description.readout.events_per_mep,
-            part_bytes=parts,
-            link=nodes.link_bytes_per_second * 1e-9,
-            disk=nodes.disk_bytes_per_second * 1e-9,
-            written_bytes_per_event=nodes.accepted * description.readout.event_bytes,
-            control_ns=to_ns(nodes.control_seconds),
-            back_ends=nodes.back_ends,
-        )
-
-
-def _padded(n_bytes: float) -> int:
-    return max(PADDING, -(-round(n_bytes) // PADDING) * PADDING)
 
 
 class NodeModel:
@@ -135,7 +80,8 @@ class NodeModel:
         self.is_up = False
         self.slowness = 1.0
         """Factor on the time of a batch."""
-        self.disk_stopped = False
+        self.full_disk = 0
+        """Faults that stop the disk."""
         self.draining = False
         self.accounting_closes = True
         """Whether the accounts of all earlier sessions closed."""
@@ -280,7 +226,7 @@ class NodeModel:
 
     def write(self) -> None:
         """Write the next batch if the disk is free and works."""
-        if self._to_write and not self._is_writing and not self.disk_stopped:
+        if self._to_write and not self._is_writing and not self.full_disk:
             self._is_writing = True
             batch = self._to_write.popleft()
             written_ns = self._clock.now_ns + int(self._kept_bytes(batch) / self._numbers.disk)

@@ -10,7 +10,6 @@ from hltnode.daemon.farm_model.description import FarmDescription, FarmError, Fa
 from hltnode.daemon.farm_model.feasibility import capacity, mean_rate_factor, nodes_at_least
 from hltnode.daemon.farm_model.results import run_farm
 
-LOSS_GOAL = 1e-6
 MAX_RUNS = 1000
 STEP = 0.01
 """The search for the number of nodes goes up in steps of 1 %, and stops at twice the smallest number."""
@@ -108,19 +107,32 @@ def _value(text: str) -> Any:
         return text
 
 
-def sweep(
-    description: FarmDescription, keys: Sequence[tuple[str, list[Any]]], told: Progress = lambda _: None
-) -> list[dict[str, Any]]:
-    """A run for each combination of values: `{"set": {key: value}, ...}`; a farm that cannot work has `error`."""
-    rows = []
+def sweep_of(
+    description: FarmDescription, keys: Sequence[tuple[str, list[Any]]]
+) -> list[tuple[dict[str, Any], FarmDescription]]:
+    """The description with each combination of values. Raises FarmError for a wrong key or value."""
+    found = []
     for values in itertools.product(*(values for _, values in keys)):
         chosen = {key: value for (key, _), value in zip(keys, values, strict=True)}
-        told(", ".join(f"{key} = {value}" for key, value in chosen.items()))
         changed = description
         for key, value in chosen.items():
-            changed = changed.with_value(key, value)
+            try:
+                changed = changed.with_value(key, value)
+            except FarmError as error:
+                raise FarmError(f"--sweep {key}={value}: {error}") from error
+        found.append((chosen, changed))
+    return found
+
+
+def sweep(
+    farms: Sequence[tuple[dict[str, Any], FarmDescription]], told: Progress = lambda _: None
+) -> list[dict[str, Any]]:
+    """A run of each farm: `{"set": {key: value}, ...}`; a farm that cannot work has `error`."""
+    rows = []
+    for chosen, farm in farms:
+        told(", ".join(f"{key} = {value}" for key, value in chosen.items()))
         try:
-            rows.append({"set": chosen, **run_farm(changed)})
+            rows.append({"set": chosen, **run_farm(farm)})
         except FarmError as error:
             rows.append({"set": chosen, "error": str(error)})
     return rows
@@ -140,6 +152,8 @@ class Questions:
 def answers(description: FarmDescription, asked: Questions, told: Progress = lambda _: None) -> dict[str, Any]:
     """The JSON object of `hltnode farm model`: the run of the description, and an entry for each question."""
     keys = parse_sweep(asked.sweep)
+    # A wrong value is said before the first run.
+    farms = sweep_of(description, keys) if keys else []
     told("as described")
     result = run_farm(description)
     if asked.nodes_needed:
@@ -151,8 +165,8 @@ def answers(description: FarmDescription, asked: Questions, told: Progress = lam
         result["policies"] = policies(description, told)
     if asked.placements:
         result["placements"] = placements(description)
-    if keys:
-        result["sweep"] = sweep(description, keys, told)
+    if farms:
+        result["sweep"] = sweep(farms, told)
     for run in (result.get("dead_node"), *result.get("policies", {}).values(), *result.get("sweep", ())):
         result["broken_identities"] += [] if run is None else run.get("broken_identities", [])
     return result

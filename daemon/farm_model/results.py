@@ -44,7 +44,7 @@ def result_of(farm: Farm) -> dict[str, Any]:
     per_second = description.meps_per_second
     of_node = capacity(description)
     duration = description.seconds
-    busy = sum(node.back_ends.busy_ns for node in farm.nodes) * 1e-9
+    busy = farm.busy_ns * 1e-9
     seconds_of_buffer = description.readout.buffer_bytes / (description.mep_bytes * per_second)
     rate = description.readout.events_per_second
     nodes = description.nodes
@@ -63,8 +63,9 @@ def result_of(farm: Farm) -> dict[str, Any]:
             "moved": counts.moved,
         },
         "refused_fragments": counts.refused,
+        "ids": {"largest_span": farm.largest_span, "accepted_span": description.node_config().builder.closed_ring},
         "loss": counts.lost / counts.produced if counts.produced else 0.0,
-        "loss_below": (counts.lost or LIMIT_OF_NONE) / max(1, counts.produced),
+        "loss_below": None if counts.lost else LIMIT_OF_NONE / max(1, counts.produced),
         "grows": grows(farm),
         "latency_ms": latencies_ms(counts.latency),
         "build_ms": latencies_ms(counts.build),

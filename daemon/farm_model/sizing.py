@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hltnode import __version__
+from hltnode.client.feeder import HELLO_SECONDS, SILENT_HELLOS
 from hltnode.daemon.farm_model.description import FarmDescription, FarmError, parse_description
-from hltnode.daemon.farm_model.feasibility import capacity
+from hltnode.daemon.farm_model.feasibility import capacity, frame_bytes
 from hltnode.daemon.farm_model.measurement import load_measurement
+from hltnode.daemon.replay.supervisor import REASSIGN_SECONDS
 
 RESERVE = 0.2
 """Nodes beyond the capacity: at 83 % load the waits stay a few batches long, and a node may be away."""
@@ -20,9 +22,16 @@ MEP_SECONDS = 0.02
 """Time between two MEPs of one node: short beside the usual timeouts, long beside the cost of a MEP."""
 MEP_BYTES = 32 << 20
 """Largest MEP: the default of builder.max_mep_bytes."""
+HELD_IDS_SECONDS = SILENT_HELLOS * HELLO_SECONDS + REASSIGN_SECONDS + 2 * HELLO_SECONDS
+"""Longest time for which the MEPs of a lost node hold the ids: the feeders notice the loss, the MEPs move, are computed
+at other nodes, and all nodes hear of it with the next hellos. All nodes of a farm count the same ids."""
 SLOTS = 4
 MEPS_OF_A_SLOT = 4
 _MIB = 1 << 20
+_FEWEST_IDS, _MOST_IDS = 1 << 16, 1 << 24
+"""The default of builder.closed_ring, and the largest value."""
+_FRAME_BYTES = 16 << 20
+"""The default of network.max_frame_bytes."""
 _MAX_EVENTS = 4096
 """Events of a batch: GPUs reach their plateau at some hundred, and the default of pipeline.max_events is 4096."""
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kMGT]?)(?:Hz|B)?")
@@ -57,11 +66,11 @@ def sized(site: Site) -> tuple[dict[str, Any], dict[str, str]]:
     if accepted is None:
         accepted = _accepted_of(site)
     # A first farm without limits but the back end gives the rate of a node.
-    one = _description(site, accepted, nodes=1, events_per_mep=_first_events_per_mep(site))
+    one = _with_frames(_description(site, accepted, nodes=1, events_per_mep=_first_events_per_mep(site)))
     of_node = capacity(one)
     nodes = max(1, math.ceil(site.events_per_second * (1 + RESERVE) / of_node.compute))
     events_per_mep = _events_per_mep(site, site.events_per_second / nodes)
-    description = _description(site, accepted, nodes=nodes, events_per_mep=events_per_mep)
+    description = _with_frames(_description(site, accepted, nodes=nodes, events_per_mep=events_per_mep))
     of_node = capacity(description)
     least = math.ceil(site.events_per_second / of_node.of_node)
     nodes = max(nodes, math.ceil(site.events_per_second * (1 + RESERVE) / of_node.of_node))
@@ -77,6 +86,7 @@ def sized(site: Site) -> tuple[dict[str, Any], dict[str, str]]:
         "events_per_mep": events_per_mep,
         "mep_bytes": description.mep_bytes,
         "meps_per_second": description.meps_per_second,
+        "closed_ring": config.builder.closed_ring,
         "node_memory_bytes": config.pipeline.slots * config.pipeline.slot_bytes,
         "buffer_bytes": description.readout.buffer_bytes,
         "buffer_seconds": BUFFER_SECONDS,
@@ -130,11 +140,26 @@ def _description(site: Site, accepted: float, *, nodes: int, events_per_mep: int
                     "max_events": MEPS_OF_A_SLOT * events_per_mep,
                     "max_events_per_mep": events_per_mep,
                 },
-                "builder": {"max_mep_bytes": largest},
+                "builder": {"max_mep_bytes": largest, "closed_ring": _ids(site.events_per_second / events_per_mep)},
             },
         },
         "size",
     )
+
+
+def _ids(meps_per_second: float) -> int:
+    """MEP ids that a node tells apart: a power of two, enough for the time that a lost node holds them."""
+    needed = math.ceil(meps_per_second * HELD_IDS_SECONDS)
+    return min(_MOST_IDS, max(_FEWEST_IDS, 1 << (needed - 1).bit_length()))
+
+
+def _with_frames(description: FarmDescription) -> FarmDescription:
+    """With few sources, fragments are large: the frames that nodes accept have room for twice the mean."""
+    largest = -(-2 * frame_bytes(description) // _MIB) * _MIB
+    if largest <= _FRAME_BYTES:
+        return description
+    largest = min(largest, description.node_config().builder.max_mep_bytes)
+    return description.with_value("node.network.max_frame_bytes", largest)
 
 
 def _farm_text(description: FarmDescription) -> str:

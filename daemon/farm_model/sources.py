@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from hltnode.daemon.farm_model.clock import to_ns
 from hltnode.daemon.farm_model.description import Arrivals, FarmDescription
+from hltnode.daemon.farm_model.node_numbers import to_ns
 from hltnode.daemon.farm_model.service_times import BLOCK
 
 

@@ -47,14 +47,28 @@ def _run_row(name: str, run: dict[str, Any]) -> list[str]:
     ]
 
 
+def _lacks_ids(run: dict[str, Any]) -> bool:
+    return "error" not in run and run["ids"]["largest_span"] > run["ids"]["accepted_span"]
+
+
+def _ids_row(name: str, run: dict[str, Any]) -> list[str]:
+    ids = run["ids"]
+    return [name, str(ids["largest_span"]), str(ids["accepted_span"]), str(run["refused_fragments"])]
+
+
 def tables_of(result: dict[str, Any]) -> list[TextTable]:
     """The tables of the result of `answers`."""
-    runs = [_run_row("as described", result)]
+    runs = {"as described": result}
     if dead := result.get("dead_node"):
-        runs.append(_run_row("a node dies", dead))
-    runs += [_run_row(name, run) for name, run in result.get("policies", {}).items()]
+        runs["a node dies"] = dead
+    runs |= result.get("policies", {})
+    swept = {", ".join(f"{key}={value}" for key, value in run["set"].items()): run for run in result.get("sweep", ())}
     tables = [
-        TextTable("MEPs from their production to their acknowledgement", _HEADS, runs),
+        TextTable(
+            "MEPs from their production to their acknowledgement",
+            _HEADS,
+            [_run_row(name, run) for name, run in runs.items()],
+        ),
         TextTable(
             "Parts of the time [ms]",
             ("", "mean", "p50", "p99", "p99.9", "max"),
@@ -68,6 +82,9 @@ def tables_of(result: dict[str, Any]) -> list[TextTable]:
             ],
         ),
     ]
+    if rows := [_ids_row(name, run) for name, run in (runs | swept).items() if _lacks_ids(run)]:
+        title = "Nodes refused MEPs: more ids were in use than node.builder.closed_ring"
+        tables.append(TextTable(title, ("", "ids in use", "closed_ring", "refused fragments"), rows))
     if needed := result.get("nodes_needed"):
         rows = [
             ["at least, by capacity", str(needed["at_least"])],
@@ -83,12 +100,11 @@ def tables_of(result: dict[str, Any]) -> list[TextTable]:
             for row in placements
         ]
         tables.append(TextTable("Back ends in event builders, or in a filter farm", heads, rows))
-    if swept := result.get("sweep"):
-        names = [", ".join(f"{key}={value}" for key, value in run["set"].items()) for run in swept]
-        tables.append(TextTable("Sweep", _HEADS, [_run_row(name, run) for name, run in zip(names, swept, strict=True)]))
+    if swept:
+        tables.append(TextTable("Sweep", _HEADS, [_run_row(name, run) for name, run in swept.items()]))
         tables += [
             TextTable(f"{name}: cannot work", ("",), [[line] for line in run["error"].splitlines()])
-            for name, run in zip(names, swept, strict=True)
+            for name, run in swept.items()
             if "error" in run
         ]
     return tables

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 
 from hltnode.client.send_window import SendWindow
@@ -78,7 +78,8 @@ class NodeChoice:
     def __init__(self, n_nodes: int) -> None:
         self._share = [0.0] * n_nodes
         self._nodes: dict[float, list[int]] = {}
-        """Nodes with a share above 0, in order, by their share; a list may be empty."""
+        """Nodes with a share above 0, in order, by their share. A list may be empty: there are at most two shares for
+        each node."""
         self._largest: list[float] = []
         """Heap of the keys of `_nodes`, as negative numbers."""
         self._last = -1
@@ -97,8 +98,16 @@ class NodeChoice:
             if nodes_of_share is None:
                 self._nodes[share] = [node]
                 heappush(self._largest, -share)
+                if len(self._largest) > 2 * len(self._share):
+                    self._forget_empty()
             else:
                 insort(nodes_of_share, node)
+
+    def _forget_empty(self) -> None:
+        """Forget the shares without nodes. Those with nodes are at most as many as nodes, so this is rare."""
+        self._nodes = {share: nodes for share, nodes in self._nodes.items() if nodes}
+        self._largest = [-share for share in self._nodes]
+        heapify(self._largest)
 
     def choose(self) -> int | None:
         """The chosen node; None if no node has a free credit."""

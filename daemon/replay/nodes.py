@@ -43,6 +43,7 @@ class Nodes:
         for feeder in self.feeders:
             feeder.on_change = self._has_news
             feeder.floor = self.floor
+            feeder.window.in_order = len(groups) > 1
 
     def _has_news(self) -> None:
         self.changed.set()

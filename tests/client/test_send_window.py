@@ -50,6 +50,22 @@ def nack(mep: int, source: int, reason: RejectReason, resend: bool) -> Nack:
     return Nack(run=1, source=source, mep=mep, reason=reason, resend=resend)
 
 
+def test_acknowledged_ids_between_those_of_other_nodes_become_one_range() -> None:
+    window = window_with(*range(0, 2000, 2), limit=2000)
+    window.in_order = True
+    for mep in range(0, 2000, 2):
+        window.acknowledge(mep, mep)
+    window.confirm_below(0)
+    assert len(window.acked.ranges()) == 1000
+    window.confirm_below(1500)
+    assert window.acked.ranges()[0] == (0, 1500)
+    assert len(window.acked.ranges()) == 250
+    alone = window_with(2)
+    alone.acknowledge(2, 2)
+    alone.confirm_below(3)
+    assert alone.acked.ranges() == [(2, 2)], "MEPs in another order may still come"
+
+
 def test_frames_go_in_the_order_of_meps_up_to_the_limit() -> None:
     window = window_with(0, 1, 2, 3, limit=2)
     assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]

@@ -1,8 +1,9 @@
 """hltnode farm: a model of many nodes, its measurements, and the size of a farm."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from hltnode.daemon.commands.common import (
     ThreadsOption,
     TriggerOption,
     console,
+    counted,
     require_files,
     require_packages,
     require_writable,
@@ -28,6 +30,9 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.result_files import require_new, result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.installation import extra_hint
+
+if TYPE_CHECKING:
+    from hltnode.daemon.farm_model.sizing import Site
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -127,7 +132,9 @@ def measure(
     """
     from hltnode.daemon.commands.events.event_processor import Setup
     from hltnode.daemon.commands.farm.measuring import measured, parse_sizes
+    from hltnode.processing.framework.event_files import DamageLog
 
+    damage = DamageLog()
     with user_errors():
         require_files(*files)
         require_writable(out, reads=[*files, trigger])
@@ -143,7 +150,7 @@ def measure(
         )
         with console.status("measuring") as status:
             found = measured(
-                files, setup, parse_sizes(sizes), batches, lambda text: status.update(f"measuring: {text}")
+                files, setup, parse_sizes(sizes), batches, lambda text: status.update(f"measuring: {text}"), damage
             )
         write_json(out, found.as_json())
     for point in found.points:
@@ -152,6 +159,9 @@ def measure(
             f"{point.occupancy:7} {point.events:6} events of {point.event_bytes / 1e3:.1f} kB: "
             f"median {median * 1e3:.3f} ms, {point.events / median:.0f} events/s"
         )
+    if damage.n:
+        echo("\n".join([f"left out, {counted(damage.n, 'damaged place')}:", *damage.first]))
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -164,7 +174,7 @@ def size(
         typer.Option("--measurement", metavar="FILE", help="File of `hltnode farm measure` for the chain."),
     ] = None,
     node_rate: Annotated[
-        str | None, typer.Option("--node-rate", metavar="RATE", help="Rate of one node instead of a measurement.")
+        str | None, typer.Option("--node-rate", metavar="RATE", help="Rate of one node, instead of a measurement.")
     ] = None,
     accepted: Annotated[
         float | None,
@@ -175,21 +185,27 @@ def size(
     chain: ChainOption = DEFAULT_CHAIN,
     directory: Annotated[
         Path | None,
-        typer.Option("--directory", metavar="DIR", help="Write farm.toml and node.toml into this new or empty folder."),
+        typer.Option(
+            "--directory", metavar="DIR", help="Write farm.toml and node.toml into this folder, which has neither."
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
     """Compute the size of a farm: nodes, memory, network, disk, and configuration files to start from.
 
-    Example: hltnode farm size --rate 1MHz --event-bytes 60k --sources 36 --node-rate 50kHz --accepted 0.05
+    Without --measurement and --node-rate, this machine is measured for some seconds, with simulated events of --chain.
+
+    Examples: hltnode farm size --rate 1MHz --event-bytes 60k --sources 36 --chain lhcb;
+    hltnode farm size --rate 1MHz --event-bytes 60k --sources 36 --node-rate 50kHz --accepted 0.05
     """
     from hltnode.daemon.farm_model.sizing import Site, parse_quantity, sized
 
+    measured_text = ""
     with user_errors():
         require_files(measurement)
-        require_writable(json)
-        if (measurement is None) == (node_rate is None):
-            raise ValueError("expected one of --measurement, a file of `hltnode farm measure`, and --node-rate")
+        require_writable(json, reads=[measurement])
+        if measurement is not None and node_rate is not None:
+            raise ValueError("expected --measurement, a file of `hltnode farm measure`, or --node-rate, not both")
         site = Site(
             events_per_second=parse_quantity(rate, "--rate"),
             event_bytes=parse_quantity(event_bytes, "--event-bytes"),
@@ -199,16 +215,33 @@ def size(
             node_events_per_second=0.0 if node_rate is None else parse_quantity(node_rate, "--node-rate"),
             accepted=accepted,
         )
+        if measurement is None and node_rate is None:
+            site, measured_text = _measured_site(site)
         result, texts = sized(site)
         if directory is not None:
             _write_files(directory, texts)
         write_json(json, result)
-    echo(_size_text(result))
+    echo(measured_text + _size_text(result))
     if directory is None:
         for name, text in texts.items():
             echo(f"\n# {name}\n{text.rstrip()}")
     else:
         echo(f"written: {', '.join(str(directory / name) for name in texts)}")
+
+
+def _measured_site(site: "Site") -> "tuple[Site, str]":
+    """The site with a rate that is measured here, and a line about the measurement."""
+    from hltnode.daemon.commands.farm.measuring import measured_at_once
+
+    found = measured_at_once(site.chain)
+    point = found.largest("all")
+    line = (
+        f"measured  {point.events_per_second / 1e3:.4g} kHz on this machine ({found.back_end}, "
+        f"{counted(found.threads, 'thread')}), with simulated events of {point.event_bytes / 1e3:.3g} kB, of which "
+        f"{found.accepted:.3g} were accepted\n"
+    )
+    accepted = found.accepted if site.accepted is None else site.accepted
+    return replace(site, node_events_per_second=point.events_per_second, accepted=accepted), line
 
 
 def _write_files(directory: Path, texts: dict[str, str]) -> None:

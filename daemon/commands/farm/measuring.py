@@ -10,21 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode import __version__
+from hltnode.daemon.commands.common import thread_count
 from hltnode.daemon.commands.events.event_processor import LIMITS, Setup
+from hltnode.daemon.commands.progress import event_progress
+from hltnode.daemon.commands.tool_command import tool_of
 from hltnode.daemon.farm_model.measurement import OCCUPANCIES, Measurement, point_of
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import DamageLog, read_all_tables
 from hltnode.processing.framework.offline_runner import EncodedMep, MepEncoder, OfflineRunner
+from hltnode.processing.offline.chain_tools import SampleRequest, installed_tools
+from hltnode.processing.offline.named_samples import cached_sample
 from hltnode.protocol.errors import MfpError
 from hltnode.protocol.event_table import EventTable
 
 MAX_SAMPLE = 8192
 """Events that are held in memory; more give no better distribution of their sizes."""
+MAX_SAMPLE_BYTES = 1 << 30
 MIN_SAMPLE = 3
+MAX_BATCH_BYTES = 4 << 30
+"""The largest slot of a node."""
 MAX_SIZES = 20
 MAX_EVENTS = 65_535
 SEED = 1
+SHORT_EVENTS, SHORT_SIZES, SHORT_BATCHES = 128, (64,), 10
+"""A short measurement: simulated events, batch sizes, and batches."""
 
 
 def parse_sizes(text: str) -> list[int]:
@@ -39,18 +49,28 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def measured(
-    files: Sequence[Path], setup: Setup, sizes: Sequence[int], batches: int, told: Callable[[str], None]
+    files: Sequence[Path],
+    setup: Setup,
+    sizes: Sequence[int],
+    batches: int,
+    told: Callable[[str], None],
+    damage: DamageLog,
 ) -> Measurement:
     """Measure the times of batches of events of files. Raises ValueError, EventFileError and BackendError.
 
     Each batch has events drawn at random. The time is that from its submission to its results, without the copy into
-    the slot.
+    the slot. Damaged events are left out and added to `damage`.
     """
     chain, configuration = setup.load()
-    sample = _sample(files)
+    sample = _sample(files, damage)
     geometry = chain.with_sequence(configuration.sequence).load_geometry(setup.geometry)
     largest = sizes[-1]
     n_bytes = int(sample.nbytes().max()) * largest * 2
+    if n_bytes > MAX_BATCH_BYTES:
+        raise ValueError(
+            f"--sizes: {largest} events of this sample need up to {n_bytes} bytes, a slot has at most "
+            f"{MAX_BATCH_BYTES}: expected at most {max(1, largest * MAX_BATCH_BYTES // n_bytes)} events"
+        )
     limits = chain.limits_for_files(
         replace(LIMITS, events=largest, events_per_mep=largest, input_bytes=max(LIMITS.input_bytes, n_bytes)),
         configuration,
@@ -72,7 +92,7 @@ def measured(
                     seconds.append(spent)
                     if occupancy == "all":
                         n_accepted, n_events = n_accepted + accepted, n_events + size
-                mean_bytes = float(sample.nbytes()[chosen].mean())
+                mean_bytes = float(_payload(sample)[chosen].mean())
                 points.append(point_of(occupancy, size, mean_bytes, seconds))
         return Measurement(
             hltnode=__version__,
@@ -90,22 +110,50 @@ def measured(
         engine.close()
 
 
-def _sample(files: Sequence[Path]) -> EventTable:
-    damage = DamageLog()
-    tables, n = [], 0
+def measured_at_once(chain: str) -> Measurement:
+    """A short measurement with simulated events of a chain, which are made once in the user's cache.
+
+    Raises as `measured` does, and ValueError for a chain without a simulation.
+    """
+    tool = tool_of(installed_tools(chain), chain, "simulation")
+    threads = thread_count(0)
+    sample = tool.sample(SampleRequest(seed=SEED), tool.options())
+    events = cached_sample(sample, SHORT_EVENTS, threads, event_progress)
+    setup = Setup(
+        chain=chain,
+        trigger=None,
+        sequence=None,
+        geometry=None,
+        backend="auto",
+        threads=threads,
+        device=0,
+        encoding="auto",
+    )
+    return measured([events.path], setup, SHORT_SIZES, SHORT_BATCHES, lambda _: None, DamageLog())
+
+
+def _sample(files: Sequence[Path], damage: DamageLog) -> EventTable:
+    tables, n, n_bytes = [], 0, 0
     for table in read_all_tables(files, damage):
         tables.append(table[: MAX_SAMPLE - n])
         n += len(tables[-1])
-        if n >= MAX_SAMPLE:
+        n_bytes += int(tables[-1].nbytes().sum())
+        if n >= MAX_SAMPLE or n_bytes >= MAX_SAMPLE_BYTES:
             break
     if n < MIN_SAMPLE:
         raise ValueError(f"{files[0]}: expected at least {MIN_SAMPLE} events, found {n}")
     return EventTable.joined(tables)
 
 
+def _payload(sample: EventTable) -> NDArray[np.float64]:
+    """f64[events]: bytes of the banks of each event, without their headers."""
+    event, rows = sample.banks()
+    return np.bincount(event, weights=rows["size"], minlength=len(sample))
+
+
 def _thirds(sample: EventTable) -> dict[str, NDArray[np.intp]]:
     """The events of each occupancy: all, and the thirds by size in bytes."""
-    by_size = np.argsort(sample.nbytes(), kind="stable")
+    by_size = np.argsort(_payload(sample), kind="stable")
     return dict(zip(OCCUPANCIES, (by_size, *np.array_split(by_size, 3)), strict=True))
 
 

@@ -25,7 +25,16 @@ CANNOT_WORK: dict[str, tuple[dict[str, Any], str]] = {
     "slow source": ({"readout": {"source_bytes_per_second": 2e6}}, "but a source sends 0.02 Gb/s"),
     "small buffers": ({"readout": {"buffer_bytes": 9999}}, "raise it to at least 10000"),
     "small slots": ({"readout": {"event_bytes": 1e4}}, "raise it to at least 100000"),
-    "small batches": ({"readout": {"events_per_mep": 41}}, "raise it to at least 41"),
+    "small batches": ({"readout": {"events_per_mep": 41}}, "node.pipeline.max_events: 40, but a MEP has 41 events"),
+    "small MEPs": (
+        {"readout": {"events_per_mep": 11}},
+        "node.pipeline.max_events_per_mep: 10, but a MEP has 11 events",
+    ),
+    # 48 bytes of the transport header, 20 of the header of the MFP, 12 and 20 for types and sizes.
+    "small frames": (
+        {"readout": {"sources": 1, "event_bytes": 6548}},
+        "node.network.max_frame_bytes: 65536, but a fragment needs a frame of 65580 bytes",
+    ),
 }
 
 
@@ -38,6 +47,7 @@ def test_a_farm_that_cannot_work_is_refused_with_the_number_that_is_missing(name
 
 def test_a_farm_at_its_limits_is_accepted() -> None:
     require_possible(described())
+    require_possible(described(readout={"sources": 2, "event_bytes": 6548}))
     require_possible(described(readout={"events_per_second": 40e3, "source_bytes_per_second": 10e6}))
     require_possible(described(readout={"events_per_second": 90e3, "lifetime_seconds": 10.0}))
     assert nodes_at_least(described(readout={"events_per_second": 40e3})) == 2

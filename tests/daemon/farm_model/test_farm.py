@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from hltnode.daemon.farm_model.description import FaultKind, Policy
 from hltnode.daemon.farm_model.results import broken_identities, result_of
+from hltnode.daemon.farm_model.tables import tables_of
 from hltnode.daemon.replay.supervisor import REASSIGN_SECONDS
-from tests.daemon.farm_model.farms import EVENT_BYTES, EVENTS_PER_MEP, described, run
+from tests.daemon.farm_model.farms import EVENT_BYTES, EVENTS_PER_MEP, NODE, described, run
 
 MEP_BYTES = EVENT_BYTES * EVENTS_PER_MEP
 
@@ -118,6 +119,60 @@ def test_a_mep_can_return_to_the_node_that_lost_it() -> None:
     assert farm.counts.moved > 5
     assert farm.left == 0
     assert 7.9 < farm.counts.latency.max_ns * 1e-9 < 20.0, "before node 1 and its disk are back"
+
+
+def test_a_node_stays_away_until_the_last_of_its_faults_ends() -> None:
+    """The second fault of node 0 ends first. A full disk lasts in the same way."""
+    kills = [
+        {"kind": "kill", "at_seconds": 0.0, "seconds": 2.0, "nodes": [0, 1]},
+        {"kind": "kill", "at_seconds": 0.0, "seconds": 0.5, "nodes": [0, 0]},
+    ]
+    farm = run(seconds=0.1, faults=kills)
+    assert farm.left == 0
+    assert farm.counts.latency.mean > 1.85, "every MEP waits for 2 s"
+    assert [node.session for node in farm.nodes] == [4, 4], "start, end, start, end"
+    assert run(seconds=0.1, faults=[{**fault, "kind": "full_disk"} for fault in kills]).counts.latency.mean > 1.85
+
+
+def test_a_node_that_dies_twice_hears_of_all_revoked_meps_each_time() -> None:
+    faults = [{"kind": "kill", "at_seconds": at, "seconds": 3.5, "nodes": [0, 0]} for at in (0.5, 5.0)]
+    farm = run(seconds=6.0, readout={"events_per_second": 1e3}, faults=faults)
+    assert farm.counts.moved > 1
+    assert [window.to_revoke.ranges() for window in farm.windows] == [[], []]
+    assert farm.left == 0
+
+
+@pytest.mark.parametrize(("closed_ring", "is_enough"), [(200, False), (1000, True)])
+def test_live_nodes_refuse_meps_while_a_dead_one_holds_more_ids_than_they_tell_apart(
+    closed_ring: int, is_enough: bool
+) -> None:
+    """100 MEPs a second, whose ids are held for more than three seconds."""
+    farm = run(
+        seconds=6.0,
+        readout={"events_per_second": 1e3},
+        faults=[{"kind": "kill", "at_seconds": 0.5, "seconds": 30.0, "nodes": [0, 0]}],
+        node={**NODE, "builder": {**NODE["builder"], "closed_ring": closed_ring}},
+    )
+    assert (farm.counts.refused == 0) is is_enough
+    assert (farm.counts.lost, farm.counts.incomplete, farm.left) == (0, 0, 0)
+    assert farm.counts.moved > 0
+    result = result_of(farm)
+    assert result["ids"]["accepted_span"] == closed_ring
+    assert (result["ids"]["largest_span"] <= closed_ring) is is_enough
+    title = "Nodes refused MEPs: more ids were in use than node.builder.closed_ring"
+    assert (title in [table.title for table in tables_of(result)]) is not is_enough
+
+
+def test_back_ends_are_busy_for_the_part_of_the_beam_that_they_compute() -> None:
+    assert result_of(run(seconds=0.5))["back_ends_busy"] == pytest.approx(0.25, rel=0.1)
+    assert 0.8 < result_of(run(seconds=0.5, readout={"events_per_second": 80e3}))["back_ends_busy"] <= 1.0
+
+
+def test_a_run_with_losses_shows_no_bound_on_the_loss() -> None:
+    lossy = run(seconds=0.4, readout={"events_per_second": 80e3, "buffer_bytes": 50 * MEP_BYTES})
+    assert lossy.counts.lost > 0
+    assert result_of(lossy)["loss_below"] is None
+    assert result_of(run())["loss_below"] == pytest.approx(3 / run().counts.produced)
 
 
 def test_a_rolling_update_drains_one_node_after_the_other_and_moves_no_mep() -> None:

@@ -57,6 +57,7 @@ def test_bandwidths_of_placements_are_those_of_the_thesis() -> None:
     node = {
         "pipeline": {"slots": 3, "slot_bytes": 1 << 30, "max_events": 1000, "max_events_per_mep": 1000},
         "builder": {"max_mep_bytes": 1 << 29},
+        "network": {},
     }
     lhcb = described(
         readout={"sources": 500, "events_per_second": 30e6, "event_bytes": 200_000, "events_per_mep": 1000},
@@ -76,6 +77,18 @@ def test_bandwidths_of_placements_are_those_of_the_thesis() -> None:
 def test_a_wrong_sweep_is_refused(text: str) -> None:
     with pytest.raises(FarmError, match="KEY=VALUE"):
         parse_sweep([text])
+
+
+def test_a_wrong_value_of_a_sweep_is_refused_before_the_first_run() -> None:
+    fault = {"kind": "kill", "at_seconds": 0.0, "seconds": 0.1, "nodes": [1, 1]}
+    told: list[str] = []
+    with pytest.raises(
+        FarmError, match=r"^--sweep nodes.count=1: faults.0.nodes: expected first and last of the nodes"
+    ):
+        answers(described(faults=[fault]), Questions(sweep=("nodes.count=2,1",)), told.append)
+    with pytest.raises(FarmError, match=r"^--sweep nodes.cuont=1: nodes.cuont: unknown key"):
+        answers(described(), Questions(sweep=("nodes.cuont=1",)), told.append)
+    assert told == []
 
 
 def test_sweeps_have_typed_values_and_a_bound() -> None:

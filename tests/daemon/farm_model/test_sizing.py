@@ -65,6 +65,19 @@ def test_the_files_are_a_farm_that_loses_nothing_and_a_node_of_it(tmp_path: Path
     assert result["broken_identities"] == []
 
 
+def test_nodes_tell_enough_ids_apart_for_the_loss_of_a_node_and_take_the_frames_of_few_sources() -> None:
+    """A lost node holds the ids for at most 9 s: four hellos, three seconds until its MEPs move, two hellos."""
+    few, _ = sized(site())
+    assert few["closed_ring"] == 65_536 > few["meps_per_second"] * 9
+    many, texts = sized(site(rate=20e6, event_bytes=1e3))
+    ring = tomllib.loads(texts["node.toml"])["builder"]["closed_ring"]
+    assert many["closed_ring"] == ring > many["meps_per_second"] * 9 >= ring / 2
+    assert sized(site(rate=1e8, event_bytes=4e6, node_rate=1e6))[0]["closed_ring"] == 1 << 24
+    _, texts = sized(site(sources=1))
+    assert tomllib.loads(texts["node.toml"])["network"]["max_frame_bytes"] > 16 << 20
+    assert "network" not in tomllib.loads(sized(site())[1]["node.toml"])
+
+
 @settings(max_examples=40)
 @given(
     rate=st.floats(1.0, 1e8),

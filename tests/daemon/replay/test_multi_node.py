@@ -125,6 +125,17 @@ def test_after_any_changes_the_choice_is_that_of_a_search_through_all_nodes(chan
         last = last if expected is None else expected
 
 
+def test_the_choice_forgets_shares_that_no_node_has_any_more() -> None:
+    choice = choice_among([1.0, 0.0, 0.0])
+    for i in range(1, 1000):
+        choice.set_share(1, 1 / (i + 1))
+        choice.set_share(2, 1 / (i + 1.5))
+        assert choice.choose() == 0
+    assert len(choice._largest) == len(choice._nodes) <= 6
+    choice.set_share(0, 0.0)
+    assert choice.choose() == 1
+
+
 def test_a_moved_mep_goes_to_a_node_that_never_had_it_and_waits_for_a_pending_revocation() -> None:
     windows = windows_of([4, 8, 8])
     windows[0].add(6, {})

@@ -1,12 +1,15 @@
 """hltnode farm: results for people and machines, and errors that a user can correct."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from hltnode.daemon.cli import app
+from hltnode.daemon.commands.farm import measuring
 from hltnode.daemon.commands.farm.measuring import parse_sizes
 from hltnode.daemon.farm_model.sizing import parse_quantity
 
@@ -61,8 +64,55 @@ def test_a_size_has_files_to_start_from(tmp_path: Path) -> None:
     assert written.exit_code == 0, written.output
     assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["farm.toml", "node.toml"]
     assert "exists" in error_of(run(*arguments, "--node-rate", "50kHz", "--directory", tmp_path / "site"))
-    assert "expected one of --measurement" in error_of(run(*arguments))
+    both = [*arguments, "--node-rate", "50kHz", "--measurement", EXAMPLES / "farm-small.toml"]
+    assert "or --node-rate, not both" in error_of(run(*both))
     assert parse_quantity("50kHz", "") == 5e4
+
+
+def test_without_a_rate_this_machine_is_measured_with_simulated_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    out = tmp_path / "size.json"
+    result = run("size", "--rate", "1kHz", "--event-bytes", "2k", "--sources", 8, "--chain", "raw", "--json", out)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert result.output.startswith(f"measured  {found['node_events_per_second'] / 1e3:.4g} kHz on this machine")
+    assert 0.0 <= found["accepted"] <= 1.0
+    assert len(list((tmp_path / "cache" / "hltnode" / "samples").glob("*.mdf"))) == 1
+
+
+def test_a_size_needs_no_simpy(tmp_path: Path) -> None:
+    """The extra `farm` is for the model alone, which names it."""
+    for arguments, expected in (
+        ("size --rate 1MHz --event-bytes 60k --sources 36 --node-rate 50kHz --accepted 0.05", "nodes     24"),
+        (f"model {EXAMPLES / 'farm-small.toml'}", "[farm]"),
+    ):
+        code = "import sys; sys.modules['simpy'] = None; from hltnode.daemon.cli import app; app()"
+        command = [sys.executable, "-c", code, "farm", *arguments.split()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert expected in done.stdout + done.stderr, done.stderr
+
+
+def test_damaged_events_are_left_out_of_a_measurement_and_named(tmp_path: Path) -> None:
+    sample, measured = tmp_path / "minbias.mdf", tmp_path / "velo.json"
+    assert CliRunner().invoke(app, ["simulate", "-n", "5", "-o", str(sample)]).exit_code == 0
+    sample.write_bytes(sample.read_bytes()[:-10])
+    arguments = ["--sequence", "velo", "--backend", "cpu", "--threads", 1, "--sizes", "1", "--batches", 10]
+    result = run("measure", sample, "--out", measured, *arguments)
+    assert result.exit_code == 1, result.output
+    assert "left out, 1 damaged place:" in result.output
+    assert str(sample) in result.output
+    assert len(json.loads(measured.read_text())["points"]) == 4
+
+
+def test_batches_above_the_largest_slot_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = tmp_path / "minbias.mdf"
+    assert CliRunner().invoke(app, ["simulate", "-n", "3", "-o", str(sample)]).exit_code == 0
+    monkeypatch.setattr(measuring, "MAX_BATCH_BYTES", 1000)
+    error = error_of(run("measure", sample, "--out", tmp_path / "m.json", "--sizes", "2,8", "--backend", "cpu"))
+    assert "--sizes: 8 events of this sample need up to" in error
+    assert not (tmp_path / "m.json").exists()
 
 
 @pytest.mark.parametrize("text", ["", "0", "16,16", "64,16", "16,x", "70000", "1e3", "²"])
