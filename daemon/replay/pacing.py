@@ -99,6 +99,9 @@ class Pacer:
     def sent(self, mep: FeedMep) -> None:
         """Called when all feeders have a MEP."""
 
+    def ended(self) -> None:
+        """Called when all feeders have the last MEP."""
+
     def _recorded_pause_ns(self, mep: FeedMep) -> int:
         """Time between a MEP and the one before, at most the longest pause; 0 for a MEP without a time.
 

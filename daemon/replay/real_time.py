@@ -45,11 +45,12 @@ class RealTimePacer(Pacer):
         self._begin_ns: int | None = None
         self._paused_ns: int | None = None
         self._next = 0
+        self._has_ended = False
 
     @property
     def behind_ns(self) -> int:
-        """How long ago the first slice that the feeders do not have was over; 0 during a pause."""
-        if self._begin_ns is None or self.is_paused:
+        """How long ago the first slice that the feeders do not have was over; 0 during a pause and behind the end."""
+        if self._begin_ns is None or self.is_paused or self._has_ended:
             return 0
         return max(0, self._clock.monotonic_ns() - self._due_ns(self._next))
 
@@ -79,7 +80,12 @@ class RealTimePacer(Pacer):
         """Count a slice that all feeders have."""
         if self._begin_ns is not None:
             self._next = mep.mep + 1
-            self.lateness = self.lateness.with_slice(self._clock.monotonic_ns() - self._due_ns(mep.mep))
+            now_ns = self._clock.monotonic_ns() if self._paused_ns is None else self._paused_ns
+            self.lateness = self.lateness.with_slice(now_ns - self._due_ns(mep.mep))
+
+    def ended(self) -> None:
+        """The stream is over: nothing is late any more while the last slices wait for their acknowledgements."""
+        self._has_ended = True
 
     def _due_ns(self, number: int) -> int:
         assert self._begin_ns is not None

@@ -270,11 +270,12 @@ class Replaying:
         async with contextlib.aclosing(made_ahead(self._replay.stream)) as meps:
             async for mep in meps:
                 if self._is_ending and self._meps >= self._end_after:
-                    return
+                    break
                 yield mep
                 self._pacer.sent(mep)
                 self._meps += 1
                 self._events += mep.n_events
+        self._pacer.ended()
 
     async def _keep_showing(self) -> None:
         while True:

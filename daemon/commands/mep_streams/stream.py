@@ -53,6 +53,8 @@ from hltnode.processing.selection.trigger_chain import installed_chain
 BEHIND_SECONDS = 5.0
 """Period of the lines that say how far the stream is behind."""
 NS_PER_MS = 1e6
+MAX_SECONDS = 1e8
+"""Three years, in which numbers of slices are far from any bound."""
 
 
 def stream(
@@ -119,6 +121,8 @@ def stream(
     log.configure("warning", LogFormat.CONSOLE)
     with user_errors():
         require_writable(json, truth)
+        if seconds is not None and seconds > MAX_SECONDS:
+            raise ValueError(f"--seconds {seconds:g}: expected {MAX_SECONDS:g} at most")
         check_option("--to", to)
         if control is not None:
             check_option("--control", control)

@@ -33,7 +33,8 @@ REPEATED_HITS = ChainFlag(
 TOO_MANY_TRIPLETS = ChainFlag(
     name="too_many_triplets",
     bit=24,
-    text="More than 2,048 triplets of hits pass the geometric selection. None is used.",
+    text="More than 2,048 triplets of hits pass the geometric selection, or hits of layers 0, 1 and 2 have more than "
+    "4,194,304 combinations within the time window. None is used.",
 )
 TOO_MANY_TRACKS = ChainFlag(name="too_many_tracks", bit=25, text="More than 512 triplets pass the fit. None is used.")
 TOO_MANY_PAIRS = ChainFlag(

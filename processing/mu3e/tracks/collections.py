@@ -16,6 +16,9 @@ MAX_TRIPLETS = 2048
 MAX_TRACKS = 512
 """Triplets and tracks of a sub-slice, with those behind it that its vertices need. 10^8 muons a second give about 50
 tracks."""
+MAX_COMBINATIONS = 1 << 22
+"""Combinations of a hit of layer 0 with hits of layers 1 and 2 within the time window, of a sub-slice: they bound the
+time that the selection takes. 2,048 hits at one time would have 3 * 10^8."""
 NO_PIXEL = 0xFFFF_FFFF
 
 TRACK = Record(
@@ -49,7 +52,12 @@ track_types = SharedTypes(
     __file__,
     "track_types",
     records=(TRACK,),
-    sizes={"mu3e_max_triplets": MAX_TRIPLETS, "mu3e_max_tracks": MAX_TRACKS, "no_pixel": NO_PIXEL},
+    sizes={
+        "mu3e_max_triplets": MAX_TRIPLETS,
+        "mu3e_max_tracks": MAX_TRACKS,
+        "mu3e_max_combinations": MAX_COMBINATIONS,
+        "no_pixel": NO_PIXEL,
+    },
 )
 
 triplets = Collection(

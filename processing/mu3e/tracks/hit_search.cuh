@@ -61,6 +61,17 @@ __device__ __forceinline__ candidate_times candidate_times_of(const Parameters& 
     return {reach, reach + p.length, reach + p.length + p.time_window};
 }
 
+/// How many combinations of hits of layers 1 and 2 are within the time window of hit i of layer 0: the most that
+/// for_triplets looks at.
+__device__ __forceinline__ uint32_t combinations_of(const event_hits& hits, uint32_t i, uint32_t hit_window)
+{
+    const int32_t window = static_cast<int32_t>(hit_window), time = static_cast<int32_t>(time_of_hit(hits.word[i]));
+    uint32_t n = 1;
+    for (uint32_t layer = 1; layer < 3u; ++layer)
+        n *= first_hit_from(hits, layer, time + window) - first_hit_from(hits, layer, time - window + 1);
+    return n;
+}
+
 /// Call found(middle, last, first time) for each pair of hits that makes a triplet with hit i of layer 0.
 template <typename Found>
 __device__ __forceinline__ void for_triplets(const event_hits& hits, uint32_t i, const geometric_cuts& cuts,

@@ -5,8 +5,8 @@
 // other in the transverse plane and in z, and the three are nearly on a line in z against the path. In: the hits of a
 // sub-slice. Out: triplets by their hits, those that begin in the sub-slice first. One block per event. A thread takes
 // a hit of layer 0; it counts its triplets, and writes them after a prefix sum, so their order does not depend on the
-// threads. The CPU form has a hit of layer 2 in each lane of a vector. Bound: mu3e_max_triplets; with more, none is
-// used.
+// threads. The CPU form has a hit of layer 2 in each lane of a vector. Bounds: mu3e_max_triplets, and, before any is
+// looked at, mu3e_max_combinations of hits in time; with more, none is used.
 #pragma once
 
 #include "mu3e/tracks/generated/mu3e_select_triplets.h"
@@ -21,7 +21,13 @@ HLT_KERNEL(mu3e_select_triplets)
     const hlt::geometric_cuts cuts = hlt::cuts_of(p);
     const hlt::candidate_times times = hlt::candidate_times_of(p);
     const uint32_t first = hits.begin[0];
-    const uint32_t n = (p.events.flags[event] & hlt::margin) != 0u ? 0u : hits.begin[1] - first;
+    const uint32_t n_first = (p.events.flags[event] & hlt::margin) != 0u ? 0u : hits.begin[1] - first;
+    uint32_t combinations = 0, n_combinations;
+    for (uint32_t i = threadIdx.x; i < n_first; i += blockDim.x)
+        combinations += hlt::combinations_of(hits, first + i, cuts.hit_window);
+    hlt::block_exclusive_sum(combinations, scratch, n_combinations);
+    const bool crowded = n_combinations > hlt::mu3e_max_combinations;
+    const uint32_t n = crowded ? 0u : n_first;
     uint64_t* const triplets = p.mu3e_triplets.triplet + p.mu3e_triplets.first(event);
     // Twice: count those that begin in the sub-slice, then list all.
     uint32_t n_own = 0, n_all = 0;
@@ -54,7 +60,7 @@ HLT_KERNEL(mu3e_select_triplets)
     }
     n_all = next_behind;
     if (threadIdx.x != 0) return;
-    const bool too_many = n_all > hlt::mu3e_max_triplets;
+    const bool too_many = crowded || n_all > hlt::mu3e_max_triplets;
     p.mu3e_triplets.count[event] = too_many ? 0u : n_all;
     p.mu3e_triplets.own[event] = too_many ? 0u : total_own;
     if (too_many) p.events.flags[event] |= hlt::too_many_triplets;

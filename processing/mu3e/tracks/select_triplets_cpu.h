@@ -24,16 +24,32 @@ struct layer_lanes {
     }
 };
 
-/// The hits of a layer later than a time that never decreases.
+/// The hits of a layer between two times that never decrease.
 struct moving_range {
     const layer_lanes& layer;
-    uint32_t begin = 0;
+    uint32_t begin = 0, end = 0;
 
-    inline void move(float after)
+    inline void move(float after, float before)
     {
         while (begin < layer.n && layer.time[begin] <= after) ++begin;
+        while (end < layer.n && layer.time[end] < before) ++end;
     }
 };
+
+/// The sum of combinations_of for the hits of layer 0.
+inline uint32_t sum_of_combinations(const event_hits& hits, uint32_t first0, uint32_t end0, const layer_lanes& one,
+                                    const layer_lanes& two, float window)
+{
+    moving_range near_one{one}, near_two{two};
+    uint32_t n = 0;
+    for (uint32_t i = first0; i < end0; ++i) {
+        const float t0 = static_cast<float>(time_of_hit(hits.word[i]));
+        near_one.move(t0 - window, t0 + window);
+        near_two.move(t0 - window, t0 + window);
+        n += (near_one.end - near_one.begin) * (near_two.end - near_two.begin);
+    }
+    return n;
+}
 
 inline __attribute__((always_inline)) uint32_t bits_within(const float_wide& value, float limit)
 {
@@ -53,20 +69,22 @@ HLT_CPU_FORM(mu3e_select_triplets)
     const bool is_margin = (p.events.flags[event] & hlt::margin) != 0u;
     const uint32_t first0 = hits.begin[0], end0 = is_margin ? first0 : hits.begin[1];
     uint32_t n_own = 0, n_behind = 0;
+    bool crowded = false;
     if (first0 != end0) {
         const hlt::layer_lanes one(hits, 1), two(hits, 2);
         hlt::moving_range near_one{one}, near_two{two};
         const float window = static_cast<float>(cuts.hit_window);
+        crowded = hlt::sum_of_combinations(hits, first0, end0, one, two, window) > hlt::mu3e_max_combinations;
         const float begin = static_cast<float>(times.begin), end = static_cast<float>(times.end),
                     end_behind = static_cast<float>(times.end_behind);
         uint64_t behind[hlt::mu3e_max_triplets];
         uint64_t* const own = p.mu3e_triplets.triplet + p.mu3e_triplets.first(event);
-        for (uint32_t i = first0; i < end0; ++i) {
+        for (uint32_t i = first0; i < end0 && !crowded; ++i) {
             const float t0 = static_cast<float>(hlt::time_of_hit(hits.word[i]));
             const float x0 = hits.x[i], y0 = hits.y[i], z0 = hits.z[i];
-            near_one.move(t0 - window);
-            near_two.move(t0 - window);
-            for (uint32_t j0 = near_one.begin; j0 < one.n && one.time[j0] < t0 + window; j0 += hlt::n_wide) {
+            near_one.move(t0 - window, t0 + window);
+            near_two.move(t0 - window, t0 + window);
+            for (uint32_t j0 = near_one.begin; j0 < near_one.end; j0 += hlt::n_wide) {
                 hlt::float_wide x1, y1, z1, t1;
                 hlt::load_wide(x1, one.x + j0);
                 hlt::load_wide(y1, one.y + j0);
@@ -117,7 +135,7 @@ HLT_CPU_FORM(mu3e_select_triplets)
         }
         if (n_own + n_behind <= hlt::mu3e_max_triplets) std::memcpy(own + n_own, behind, n_behind * sizeof *behind);
     }
-    const bool too_many = n_own + n_behind > hlt::mu3e_max_triplets;
+    const bool too_many = crowded || n_own + n_behind > hlt::mu3e_max_triplets;
     p.mu3e_triplets.count[event] = too_many ? 0u : n_own + n_behind;
     p.mu3e_triplets.own[event] = too_many ? 0u : n_own;
     if (too_many) p.events.flags[event] |= hlt::too_many_triplets;

@@ -32,6 +32,8 @@ MAX_OBLIVIOUS_DEPTH = 16
 """CatBoost's own limit."""
 MAX_WORDS = 1 << 20
 """4 MiB, so that the table of a model stays in the cache of a processor or GPU."""
+MAX_SUM = 1e38
+"""Of the base and the largest leaf of each tree, in absolute values: no sum overflows to infinity or NaN."""
 
 _HEADER = 3
 _FEATURE = (1 << 9) - 1
@@ -289,7 +291,7 @@ def _checked(words: Words) -> list[int]:
     _expect(n_features, 1, MAX_FEATURES, "features")
     if not np.isfinite(words.view(F32)[2]):
         raise ModelError("the base is not finite")
-    starts, at = [], _HEADER
+    starts, at, largest = [], _HEADER, abs(float(words.view(F32)[2]))
     for tree in range(n_trees):
         if at >= len(words):
             raise ModelError(f"the table ends before tree {tree}")
@@ -297,16 +299,20 @@ def _checked(words: Words) -> list[int]:
         head = int(words[at])
         check = _checked_oblivious if head & _OBLIVIOUS else _checked_binary
         try:
-            at += 1 + check(words[at + 1 :], head, n_features)
+            n, leaves = check(words[at + 1 :], head, n_features)
         except ModelError as error:
             raise ModelError(f"tree {tree}: {error}") from error
+        at += 1 + n
+        largest += float(np.abs(leaves).max())
     if at != len(words):
         raise ModelError(f"{len(words)} words, the trees end at {at}")
+    if largest > MAX_SUM:
+        raise ModelError(f"the leaves add up to {largest:g}, at most {MAX_SUM:g} is allowed")
     return starts
 
 
-def _checked_oblivious(words: Words, head: int, n_features: int) -> int:
-    """The number of words behind the head."""
+def _checked_oblivious(words: Words, head: int, n_features: int) -> tuple[int, Floats]:
+    """The number of words behind the head, and the leaves."""
     depth = head & 0xFF
     if head != depth | _OBLIVIOUS or depth > MAX_OBLIVIOUS_DEPTH:
         raise ModelError(f"unknown kind of tree 0x{head:08X}")
@@ -316,13 +322,14 @@ def _checked_oblivious(words: Words, head: int, n_features: int) -> int:
     splits = words[1 : 2 * depth : 2]
     if ((splits & _FEATURE) >= n_features).any() or (splits >> _LEFT).any():
         raise ModelError("a split has no feature")
-    if np.isnan(words[: 2 * depth : 2].view(F32)).any() or not np.isfinite(words[2 * depth : n].view(F32)).all():
+    leaves = words[2 * depth : n].view(F32)
+    if np.isnan(words[: 2 * depth : 2].view(F32)).any() or not np.isfinite(leaves).all():
         raise ModelError("a threshold or leaf is not a number")
-    return n
+    return n, leaves
 
 
-def _checked_binary(words: Words, head: int, n_features: int) -> int:
-    """The number of words behind the head."""
+def _checked_binary(words: Words, head: int, n_features: int) -> tuple[int, Floats]:
+    """The number of words behind the head, and the leaves."""
     depth, n_nodes = head & 0xFF, head >> _NODES
     if depth > MAX_DEPTH or not n_nodes >= 1 or 2 * n_nodes > len(words):
         raise ModelError("the table ends in its nodes")
@@ -345,4 +352,4 @@ def _checked_binary(words: Words, head: int, n_features: int) -> int:
         levels[left[node] : left[node] + 2] = levels[node] + 1
     if levels.max() != depth:
         raise ModelError(f"{levels.max()} levels, its head says {depth}")
-    return 2 * n_nodes
+    return 2 * n_nodes, numbers[is_leaf]

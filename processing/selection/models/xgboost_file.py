@@ -34,11 +34,9 @@ def from_json(content: Mapping[str, Any]) -> LearnedTrees:
         raise ModelError(f"{len(model['trees'])} trees, at most {MAX_TREES} are allowed")
     _check_best_iteration(learner.get("attributes", {}), model)
     base = _base(parameters["base_score"], logistic=objective in _LOGISTIC)
-    trees = [_tree(tree, i, n_features) for i, tree in enumerate(model["trees"])]
+    table = Ensemble.of_trees([_tree(tree, i, n_features) for i, tree in enumerate(model["trees"])], n_features, base)
     features = names(learner.get("feature_names"), n_features)
-    return LearnedTrees(
-        Ensemble.of_trees(trees, n_features, base), features, slope=1.0 if objective in _LOGISTIC else None
-    )
+    return LearnedTrees(table, features, slope=1.0 if objective in _LOGISTIC else None)
 
 
 def _base(text: object, *, logistic: bool) -> float:

@@ -88,3 +88,27 @@ async def test_the_time_of_the_stream_stands_still_during_a_pause() -> None:
 
     assert await send(clock, pacer, 3, pause_behind_the_first) == [(20, 0), (140, 0), (160, 0)]
     assert pacer.lateness.late == 0
+
+
+async def test_a_pause_makes_no_slice_late_that_the_feeders_take_in_it() -> None:
+    clock = ManualClock()
+    pacer = RealTimePacer(20 * MS, clock)
+    [mep] = synthetic_meps(1)
+    admitting = asyncio.create_task(pacer.admit(mep))
+    await clock.advance(0.02)
+    await admitting
+    await clock.advance(0.003)
+    pacer.pause()
+    await clock.advance(0.1)
+    pacer.sent(mep)
+    assert pacer.lateness == Lateness(in_time=1, last_ns=3 * MS, largest_ns=3 * MS)
+
+
+async def test_a_stream_that_waits_for_its_last_acknowledgements_is_not_behind() -> None:
+    clock = ManualClock()
+    pacer = RealTimePacer(20 * MS, clock)
+    await send(clock, pacer, 2, at_once)
+    await clock.advance(0.5)
+    assert pacer.behind_ns > 400 * MS, "the next slice is missing"
+    pacer.ended()
+    assert pacer.behind_ns == 0

@@ -15,8 +15,9 @@ from hltnode.processing.framework.batch import MFP_ALIGNMENT
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 from hltnode.processing.mu3e.chain import CHAIN
-from hltnode.processing.mu3e.geometry.sensor_table import SOURCES, source_of_sensors
+from hltnode.processing.mu3e.geometry.sensor_table import CENTRE, SOURCES, sensors, source_of_sensors
 from hltnode.processing.mu3e.hits.collections import GROUPS, MAX_HITS
+from hltnode.processing.mu3e.hits.sort_hits import HIT_WINDOW
 from hltnode.processing.mu3e.offline.simulation.stream import Conditions, HitStream, SubSlice
 from hltnode.processing.mu3e.tracks.collections import MAX_TRACKS, MAX_TRIPLETS
 from hltnode.processing.mu3e.vertices.collections import MAX_VERTICES, MAX_WINDOWS
@@ -61,6 +62,31 @@ def mep_of_payloads(
         fragments.append((source, len(data), len(mfp)))
         data += mfp + bytes(-len(mfp) % MFP_ALIGNMENT)
     return EncodedMep(EventTable.of_events([[] for _ in range(n)]), np.frombuffer(data, np.uint8), tuple(fragments))
+
+
+def crowded(more: int) -> NDArray[np.void]:
+    """Hits at one time with as many combinations as are looked at, and 2^14 for each of `more` hits. None is a triplet:
+    layer 1 is far from layer 0 in z. More hits lie just outside of the time window."""
+    window = HIT_WINDOW
+    inside, outside = (window - 1, 1 - window), (window, -window)
+    parts = []
+    for layer, n, times in (
+        (0, 128, (0,)),
+        (1, 128, inside),
+        (2, 256 + more, inside),
+        (1, 30, outside),
+        (2, 30, outside),
+    ):
+        of_layer = np.flatnonzero((sensors()["layer"] == layer) & (sensors()["station"] == CENTRE))
+        number = np.arange(n)
+        hits = np.zeros(n, HIT)
+        hits["sensor"] = of_layer[
+            np.argmin(sensors()["z"][of_layer]) if layer == 0 else np.argmax(sensors()["z"][of_layer])
+        ]
+        hits["column"], hits["row"] = number % 200, number // 200
+        hits["time"] = 100 + np.resize(times, n)
+        parts.append(hits)
+    return np.concatenate(parts)
 
 
 def mep_of_hits(sub_slices: Sequence[NDArray[np.void]], slice_number: int = 0) -> EncodedMep:

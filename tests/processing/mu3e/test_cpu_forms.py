@@ -19,7 +19,7 @@ from hltnode.processing.selection.configuration.trigger_config import TriggerCon
 from tests.processing.chains.reference import run_reference
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.mu3e.chain_under_test import ONE_KERNEL, odd_mep
-from tests.processing.mu3e.pixel_events import COLUMNS, hits_of, mep_of_hits, run_chain, simulated
+from tests.processing.mu3e.pixel_events import COLUMNS, NO_HITS, crowded, hits_of, mep_of_hits, run_chain, simulated
 
 LIBRARY = KernelLibrary(CHAIN.kernels)
 launch = partial(on_cpu, kernels=CHAIN.kernels)
@@ -74,6 +74,17 @@ def test_both_forms_find_the_same_tracks_for_every_instruction_set() -> None:
         for form in of_targets[:-1]:
             compare(form, common, events.n_events)
     assert too_many > 0
+
+
+def test_both_forms_refuse_the_same_crowded_hits() -> None:
+    mep = mep_of_hits([NO_HITS, crowded(0), NO_HITS, crowded(1), NO_HITS])
+    events = run_reference(CHAIN, mep, CHAIN.load_geometry(None), None, COLUMNS)
+    for target in LIBRARY.targets:
+        for common in (False, True):
+            found = run_algorithms(
+                tuple(events.sequence), events.given, events.n_events, events.limits, launch(target, common=common)
+            )
+            assert (found["events.flags"] >> 24 & 1).tolist() == [0, 0, 0, 1, 0]
 
 
 def test_the_library_has_both_forms() -> None:

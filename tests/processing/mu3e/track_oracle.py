@@ -59,6 +59,13 @@ def selected(hits: EventHits, **changed: float) -> set[tuple[int, int, int]]:
     return set(zip(i[good].tolist(), j[good].tolist(), k[good].tolist(), strict=True))
 
 
+def combinations(hits: EventHits) -> int:
+    """How many combinations of a hit of layer 0 with hits of layers 1 and 2 there are within the time window."""
+    of_layer = [hits.time[hits.group == layer] for layer in range(3)]
+    near = [np.abs(of_layer[0][:, None] - each) < CUTS["hit_window"] for each in of_layer[1:]]
+    return int((near[0].sum(1) * near[1].sum(1)).sum())
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """Scattering angles phi + eta R and theta + beta R, sin^2, variance, and the sense of rotation of a triplet."""

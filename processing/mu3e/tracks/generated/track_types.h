@@ -8,6 +8,7 @@ namespace hlt {
 
 constexpr uint32_t mu3e_max_triplets = 2048;
 constexpr uint32_t mu3e_max_tracks = 512;
+constexpr uint32_t mu3e_max_combinations = 4194304;
 constexpr uint32_t no_pixel = 4294967295;
 
 struct mu3e_track {

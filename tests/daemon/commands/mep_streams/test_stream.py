@@ -69,11 +69,12 @@ def test_the_rate_is_that_of_the_detector() -> None:
         (["--chain", "mu3e", "--rate", "3e9"], "--rate 3e+09: chain mu3e expects 0 to 2e+09 stopped muons/s"),
         (["--chain", "km3net", "--rate", "-1"], "--rate -1: chain km3net expects 0 to 1e+07 Hz of hits of a PMT"),
         (["--chain", "km3net", "--rate", "nan"], "--rate nan: chain km3net expects"),
+        (["--chain", "km3net", "--seconds", "inf"], "--seconds inf: expected 1e+08 at most"),
         (["--chain", "km3net", "--sub-slices", "65534"], "a slice of chain km3net has 65533 at most"),
         (["--chain", "km3net", "--to", "node7"], "--to"),
         (["--chain", "km3net", "--encrypt-data"], "--encrypt-data: expected --server-key and --key-file"),
     ],
-    ids=["no slices", "high", "negative", "nan", "long", "endpoint", "keys"],
+    ids=["no slices", "high", "negative", "nan", "endless", "long", "endpoint", "keys"],
 )
 def test_options_that_do_not_fit_are_refused(options: list[str], text: str) -> None:
     result = CliRunner().invoke(app, ["stream", *options])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hltnode.processing.mu3e.detector_constants import MEV_PER_MM
-from hltnode.processing.mu3e.tracks.collections import MAX_TRACKS, MAX_TRIPLETS
+from hltnode.processing.mu3e.tracks.collections import MAX_COMBINATIONS, MAX_TRACKS, MAX_TRIPLETS
 from tests.processing.mu3e.made_particles import one_particle
-from tests.processing.mu3e.pixel_events import NO_HITS, Found, hits_of, mep_of_hits, run_chain, simulated
-from tests.processing.mu3e.track_oracle import CUTS, EventHits, fitted, selected, smallest_chi2, terms_of
+from tests.processing.mu3e.pixel_events import NO_HITS, Found, crowded, hits_of, mep_of_hits, run_chain, simulated
+from tests.processing.mu3e.track_oracle import CUTS, EventHits, combinations, fitted, selected, smallest_chi2, terms_of
 
 SELECTION = ("max_xy01", "max_z01", "max_xy12", "max_z12", "max_z_residual")
 
@@ -170,3 +170,19 @@ def test_more_triplets_and_tracks_than_fit_are_flagged_and_none_is_used() -> Non
         assert MAX_TRACKS < found.n_triplets[1] <= MAX_TRIPLETS
         assert "TOO_MANY_TRACKS" in found.flags[1]
         assert len(found.tracks[1]) == found.own_tracks[1] == 0
+
+
+@pytest.mark.parametrize("sequence", [None, "one_kernel"])
+def test_more_combinations_in_time_than_are_looked_at_are_flagged(sequence: str | None) -> None:
+    for more in (0, 1):
+        found = run_chain(mep_of_hits([NO_HITS, crowded(more), NO_HITS]), sequence=sequence)
+        assert combinations(EventHits.of(found.hits[1], found.positions[1])) == MAX_COMBINATIONS + (more << 14)
+        assert found.flags[1] == ({"TOO_MANY_TRIPLETS"} if more else set())
+        assert found.n_triplets[1] == found.own_triplets[1] == found.own_tracks[1] == 0
+
+
+def test_a_stream_of_the_highest_rate_is_far_from_the_bound_of_combinations() -> None:
+    found = run_chain(mep_of_hits(hits_of(simulated(47, 3, muon_rate=1e8))))
+    n = combinations(EventHits.of(found.hits[1], found.positions[1]))
+    assert 1000 < n < MAX_COMBINATIONS / 40
+    assert "TOO_MANY_TRIPLETS" not in found.flags[1]

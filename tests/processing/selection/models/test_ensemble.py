@@ -161,6 +161,17 @@ def test_a_table_beyond_its_bound_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         Ensemble.of_trees([chain(30)], 1, 0.0)
 
 
+@pytest.mark.parametrize(
+    "tree", [ObliviousTree([SPLIT], [2.0, -3e37]), BinaryTree([SPLIT, 1.0, -3e37], [(1, 2), (0, 0), (0, 0)])]
+)
+def test_leaves_that_add_up_to_no_number_are_refused(tree: Tree) -> None:
+    assert sums(Ensemble.of_trees([tree] * 2, 1, -3.9e37), [[1.0]])[0] == pytest.approx(-9.9e37)
+    with pytest.raises(ModelError, match=r"the leaves add up to 1\.01e\+38, at most 1e\+38 is allowed"):
+        Ensemble.of_trees([tree] * 2, 1, 4.1e37)
+    with pytest.raises(ModelError, match="the leaves add up to"):
+        Ensemble.of_trees([tree] * 4, 1, 0.0)
+
+
 TABLE = Ensemble.of_trees([ObliviousTree([SPLIT], [1.0, 2.0]), chain(2)], 2, 0.5)
 """Words: 0 trees, 1 features, 2 base; 3 head, 4-5 split, 6-7 leaves; 8 head, 9-18 five nodes."""
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hltnode.processing.selection.errors import ModelError
-from hltnode.processing.selection.models import model_file
+from hltnode.processing.selection.models import model_file, xgboost_file
 from hltnode.processing.selection.models.learned import LearnedTrees
 from hltnode.processing.selection.models.model_file import model_of, read_model
 from tests.processing.selection.models.training_data import FEATURES
@@ -218,6 +218,15 @@ def test_a_text_file_of_lightgbm_is_refused(before: str, after: str, message: st
 def test_what_is_no_model_file_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         model_of(content)
+
+
+def test_a_number_of_features_without_bound_makes_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(_values: object, n: int) -> tuple[str, ...]:
+        pytest.fail(f"{n} names")
+
+    monkeypatch.setattr(xgboost_file, "names", made)
+    values = {"learner__learner_model_param__num_feature": "1000000000000", "learner__feature_names": []}
+    assert_refused("xgboost.json", values, "1000000000000 features, expected 1 to 256")
 
 
 def test_the_message_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
