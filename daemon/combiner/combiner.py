@@ -24,10 +24,11 @@ from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_limiter import ConnectionLimiter
 from hltnode.daemon.security.connection_table import ConnectionLimits
 from hltnode.daemon.security.curve_keys import load_allow_list
+from hltnode.daemon.security.descriptors import limits_that_fit, raise_limit
 from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules
 from hltnode.daemon.security.message_budget import MessageBudget
 from hltnode.daemon.security.message_parts import CollectedMessage, MessageParts
-from hltnode.daemon.security.received_input import ReceivedInput, address_of
+from hltnode.daemon.security.received_input import ReceivedInput, address_of, key_of
 from hltnode.protocol.errors import MessageError
 from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.seed_messages import (
@@ -113,14 +114,7 @@ class Sender:
     def __init__(self, identity: bytes, last: zmq.Frame) -> None:
         self.identity = identity
         self.last = last
-        self.peer = Peer(address_of(last), _property(last, "User-Id"))
-
-
-def _property(frame: zmq.Frame, name: str) -> str:
-    try:
-        return str(frame.get(name))
-    except zmq.ZMQError:
-        return ""
+        self.peer = Peer(address_of(last), key_of(last))
 
 
 @dataclass(slots=True)
@@ -149,7 +143,7 @@ class NodeState:
 class Combiner:
     """Serves nodes and operators from `open` to `close`; `turn` does what is to be done.
 
-    Raises (open): BindError, SecurityError.
+    Raises (open): BindError, SecurityError, DescriptorLimitError.
     """
 
     def __init__(
@@ -175,10 +169,11 @@ class Combiner:
 
     def open(self, endpoint: str) -> None:
         """Bind the socket."""
+        limits = limits_that_fit(LIMITS, 1, raise_limit())
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, 4 * LIMITS.connections)
         self._limiter = ConnectionLimiter(
-            self._context, LIMITS, self.operation, self._limiter_crashed, clock_ns=self._clock_ns
+            self._context, limits, self.operation, self._limiter_crashed, clock_ns=self._clock_ns
         )
         options = {
             zmq.SNDHWM: QUEUE,

@@ -92,12 +92,13 @@ class HeldSlices(Generic[T, W]):
         self.nbytes += nbytes
         return True
 
-    def unanswered(self, now_ns: int, after_ns: int) -> list[Held[T, W]]:
-        """The batches with slices that wait, whose seeds were sent before this time; their time starts again."""
-        found = [each for each in self._held if each.waiting and now_ns - each.sent_ns >= after_ns]
-        for each in found:
-            each.sent_ns = now_ns
-        return found
+    def is_oldest(self, of: SliceId) -> bool:
+        """Whether a slice is in the batch that leaves next."""
+        return bool(self._held) and self._of_slice.get(of) is self._held[0]
+
+    def unanswered(self, now_ns: int, after_ns: int) -> Iterator[Held[T, W]]:
+        """The batches with slices that wait, whose seeds were sent (`sent_ns`) at least this time ago."""
+        return (each for each in self._held if each.waiting and now_ns - each.sent_ns >= after_ns)
 
     def due(self, now_ns: int) -> list[Leaving[T, W]]:
         """The batches and requests that leave now."""
@@ -119,7 +120,10 @@ class HeldSlices(Generic[T, W]):
         """The oldest entry leaves, because its memory is needed; None if nothing is held."""
         if not self._held:
             return None
-        return self._leave(HeldEnd.NO_ROOM if self._held[0].slices else None)
+        head = self._held[0]
+        if not head.slices:
+            return self._leave(None)
+        return self._leave(HeldEnd.NO_ROOM if head.waiting else HeldEnd.JOINED)
 
     def abandon(self) -> list[T]:
         """Forget the batches with slices; returns the other items."""

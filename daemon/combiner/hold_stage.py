@@ -210,12 +210,13 @@ class HoldStage:
     def _join(self) -> Join:
         """Who this node is, and from when on it holds slices of the latest run."""
         run, end_ns = self._newest
+        # Slices are computed in the order in which they were built, not in the order of their times.
         of_run = (
             each.item.begin_ns
             for each in self._held
             if isinstance(each.item, _HeldBatch) and each.item.messages and each.item.run == run
         )
-        return Join(self._node, self._session, self._chain, run, next(of_run, end_ns))
+        return Join(self._node, self._session, self._chain, run, min(of_run, default=end_ns))
 
     def _turn(self, poller: zmq.Poller) -> bool:
         """One turn of the thread; False at its end."""
@@ -262,8 +263,8 @@ class HoldStage:
         nbytes = size + held.nbytes
         if nbytes > self._section.max_bytes:
             # It cannot be held at all.
-            while (oldest := self._held.evict()) is not None:
-                self._leave(oldest)
+            while self._evict():
+                pass
             self._leave(Leaving(held, 0, {}, HeldEnd.NO_ROOM))
             return
         if not self._make_room(nbytes, len(held.messages)):
@@ -282,17 +283,24 @@ class HoldStage:
         Batches that left count until they are gathered: this waits for them, also for a disk that is full, and not
         yet held batches stay in their slots. A part of the memory is kept free for them, so that it seldom waits.
         """
-        most = self._section.max_bytes
-        while self._held.n_slices + n_slices > self._max_slices or self._held.nbytes + nbytes > most - most // 16:
-            oldest = self._held.evict()
-            if oldest is None:
-                break
-            self._leave(oldest)
+        while not self._has_room(nbytes, n_slices) and self._evict():
+            pass
         with self._changed:
-            while not self._stopping and self._counters.held_bytes + nbytes > most:
+            while not self._stopping and self._counters.held_bytes + nbytes > self._section.max_bytes:
                 self._changed.wait()
             self._counters.held_bytes += 0 if self._stopping else nbytes
             return not self._stopping
+
+    def _has_room(self, nbytes: int, n_slices: int = 0) -> bool:
+        most = self._section.max_bytes
+        return self._held.n_slices + n_slices <= self._max_slices and self._held.nbytes + nbytes <= most - most // 16
+
+    def _evict(self) -> bool:
+        """Let the oldest entry leave; False if nothing is held."""
+        oldest = self._held.evict()
+        if oldest is not None:
+            self._leave(oldest)
+        return oldest is not None
 
     def _with_seeds(self, computed: ComputedBatch) -> _HeldBatch:
         held = _HeldBatch(computed, {}, computed.batch.run)
@@ -375,14 +383,16 @@ class HoldStage:
         if now_ns < self._next_look_ns and not is_new:
             return
         self._next_look_ns = now_ns + LOOK_NS
-        found = self._held.unanswered(now_ns, 0 if is_new else RESEND_NS)
         is_full = not self._link.send_recent()
-        for held in found:
-            assert isinstance(held.item, _HeldBatch)
-            messages = [held.item.messages[of] for of in sorted(held.waiting)]
-            if is_full or self._link.send_all(messages) < len(messages):
-                is_full = True
-                held.sent_ns = now_ns - RESEND_NS
+        for held in self._held.unanswered(now_ns, 0 if is_new else RESEND_NS):
+            if not is_full:
+                assert isinstance(held.item, _HeldBatch)
+                messages = [held.item.messages[of] for of in sorted(held.waiting)]
+                is_full = self._link.send_all(messages) < len(messages)
+            if is_full and not is_new:
+                # There may be tens of thousands of others, and the queue stays full while the combiner is away.
+                break
+            held.sent_ns = now_ns - RESEND_NS if is_full else now_ns
         if is_full and self._counters.combiner:
             self._next_look_ns = now_ns + FULL_QUEUE_NS
 
@@ -395,13 +405,15 @@ class HoldStage:
         if not self._held.waits(of):
             self._counters.faults[SeedFault.NOT_WAITING] += 1
             return
-        if not self._make_room(rows.nbytes):
-            return
-        if self._held.answer(of, rows, rows.nbytes):
-            self._counters.windows_received += len(rows)
-        else:
-            # It was the oldest one, and has left for lack of memory.
-            self.gathered(rows.nbytes)
+        self._counters.windows_received += len(rows)
+        while not self._has_room(rows.nbytes) and not self._held.is_oldest(of):
+            self._evict()
+        if not self._has_room(rows.nbytes):
+            # Its own batch must leave. It takes these windows along, which are not counted.
+            self._held.answer(of, rows)
+            self._evict()
+        elif self._make_room(rows.nbytes):
+            self._held.answer(of, rows, rows.nbytes)
 
     def _take_external(self, message: ExternalWindow) -> None:
         if message in self._external:

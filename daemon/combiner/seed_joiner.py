@@ -11,6 +11,7 @@ there. A decided slice is remembered, so that a slice that is sent again gets th
 All loops over seeds are in NumPy: Python sees slices and nodes.
 """
 
+import heapq
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +91,28 @@ class _Run:
     """End of the latest slice that a node reported."""
     slices: OrderedDict[int, _Slice] = field(default_factory=OrderedDict)
     open: OrderedDict[int, None] = field(default_factory=OrderedDict)
+    numbers: list[int] = field(default_factory=list)
+    """A heap with the numbers of `slices`, and of some that are forgotten."""
     below: int = 0
+    highest_forgotten: int = -1
+
+    def add(self, number: int, now_ns: int) -> "_Slice":
+        """A new slice, which is open."""
+        self.slices[number] = of = _Slice(number, now_ns)
+        self.open[number] = None
+        heapq.heappush(self.numbers, number)
+        if len(self.numbers) > 2 * len(self.slices) + 64:
+            self.numbers = sorted(self.slices)
+        return of
+
+    def forget(self, number: int) -> None:
+        """Forget a slice. `below` follows, but not above a slice that is there: one that is far ahead moves nothing."""
+        del self.slices[number]
+        self.highest_forgotten = max(self.highest_forgotten, number)
+        while self.numbers and self.numbers[0] not in self.slices:
+            heapq.heappop(self.numbers)
+        first = self.numbers[0] if self.numbers else 0
+        self.below = max(self.below, min(self.highest_forgotten + 1, first))
 
 
 @dataclass(slots=True)
@@ -143,8 +165,7 @@ class SeedJoiner:
         self.counts.seeds += len(rows)
         self.counts.whole += message.whole
         if of is None:
-            of = run.slices[message.slice] = _Slice(message.slice, now_ns)
-            run.open[message.slice] = None
+            of = run.add(message.slice, now_ns)
             self.nbytes += BYTES_OF_SLICE
         before = of.seeds.get(node)
         if before is not None:
@@ -336,8 +357,7 @@ class SeedJoiner:
             oldest = next(iter(run.slices.values()))
             if oldest.windows is None:
                 decided.append(self._decide(number, run, oldest, CombinedSlice.NO_ROOM))
-            del run.slices[oldest.number]
-            run.below = max(run.below, oldest.number + 1)
+            run.forget(oldest.number)
             self.nbytes -= oldest.nbytes
             self.counts.forgotten += 1
         return decided

@@ -453,7 +453,7 @@ class WindowCount(StrEnum):
 class WindowFault(StrEnum):
     """Windows that are not kept as their chain wants.
 
-    out_of_slice: begins in a margin, in a slice whose times do not fit 63 bits, or in one with another number of
+    out_of_slice: begins in a margin, in a slice whose times do not fit 62 bits, or in one with another number of
     sub-slices than the first of the run. empty: ends where it begins, or before. cut_off: a record of a window that
     reaches beyond the margin. hit_outside: a hit outside of its sub-slice, as often as a window meets it. bytes_left:
     bytes of a fragment that are no whole hit, in the same way. message_too_large: a decision message without its

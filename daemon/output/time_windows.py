@@ -22,10 +22,8 @@ from hltnode.processing.framework.streaming import END, START, Streaming
 from hltnode.protocol._native import WindowLayout
 from hltnode.protocol.raw_data.source_id import NUMBER_BITS
 from hltnode.protocol.transport.decisions import SliceDecision
+from hltnode.protocol.transport.seed_messages import MAX_RUN_NS
 from hltnode.protocol.value_lists import ListDescription, ValueList, encode_block
-
-MAX_TIME_NS = (1 << 63) - 1
-"""Times since the start of a run fit 63 bits, because those in the margin before the first slice are negative."""
 
 LOG_INTERVAL_NS = 10_000_000_000
 
@@ -96,7 +94,7 @@ class TimeWindows:
     def is_slice(self, mep: MepRecord) -> bool:
         """Whether a MEP is a slice whose times can be told."""
         core = self._streaming.core(mep.n_events)
-        return core > 0 and mep.mep * core * self._streaming.sub_slice_ns <= MAX_TIME_NS - (1 << 48)
+        return core > 0 and mep.mep * core * self._streaming.sub_slice_ns <= MAX_RUN_NS - (1 << 48)
 
     def hit_fragments(self, mep: MepRecord) -> NDArray[np.int64]:
         """The fragments of a MEP that are hits, i64[n, 3]; those of a timing system, for example, are in no window."""

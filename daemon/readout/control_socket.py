@@ -15,7 +15,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.message_budget import MessageBudget
 from hltnode.daemon.security.message_parts import MessageParts
-from hltnode.daemon.security.received_input import ReceivedInput, address_of
+from hltnode.daemon.security.received_input import ReceivedInput, address_of, key_of
 from hltnode.protocol.errors import MessageVersionError, ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_error, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
@@ -229,12 +229,4 @@ class ControlSocket:
 
 
 def _peer(frame: zmq.Frame) -> Peer:
-    return Peer(address=address_of(frame), key=_key_of(frame))
-
-
-def _key_of(frame: zmq.Frame) -> str:
-    try:
-        return str(frame.get("User-Id"))
-    except zmq.ZMQError:
-        # Without CURVE a peer has no user id.
-        return ""
+    return Peer(address=address_of(frame), key=key_of(frame))

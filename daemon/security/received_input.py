@@ -82,6 +82,15 @@ def address_of(frame: zmq.Frame) -> str:
         return ""
 
 
+def key_of(frame: zmq.Frame) -> str:
+    """The public key of the sender; empty without CURVE."""
+    try:
+        return str(frame.get("User-Id"))
+    except (zmq.ZMQError, UnicodeDecodeError):
+        # Without CURVE a peer may have no user id, or any bytes.
+        return ""
+
+
 def _descriptor(frame: zmq.Frame) -> int | None:
     """Descriptor of the connection of a frame; None if the frame has no properties."""
     try:

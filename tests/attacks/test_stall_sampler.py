@@ -18,9 +18,11 @@ def wait_until(until: Callable[[], object]) -> None:
 
 
 def test_a_stall_is_recorded_with_the_function_that_keeps_the_loop(tmp_path: Path) -> None:
+    stacks = tmp_path / STACKS
+
     async def keep_the_loop() -> None:
         await asyncio.sleep(0)
-        wait_until(lambda: (tmp_path / STACKS).stat().st_size)
+        wait_until(lambda: stacks.stat().st_size)
         end = time.monotonic() + BOUND_SECONDS
         while not read_stalls(tmp_path) and time.monotonic() < end:
             await asyncio.sleep(0.01)

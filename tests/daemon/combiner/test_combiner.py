@@ -25,6 +25,7 @@ from hltnode.daemon.combiner.seed_joiner import JoinRules
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.vocabulary import CombinerRefusal, ConnectionRefusal, Endpoint
 from hltnode.daemon.security.curve_keys import create_key_pair
+from hltnode.daemon.security.descriptors import PER_CONNECTION, RESERVE
 from hltnode.daemon.security.message_parts import CollectedMessage
 from hltnode.protocol.transport.seed_messages import (
     MAX_SEED_MESSAGE,
@@ -41,6 +42,7 @@ from hltnode.protocol.transport.seed_messages import (
     decode_from_combiner,
     encode_to_combiner,
 )
+from tests.attacks.raw_peer import RawPeer, frame, item
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
@@ -293,6 +295,25 @@ def test_a_message_of_very_many_parts_ends_its_connection_and_others_are_served(
             combiner.turn()
         assert ended[Endpoint.COMBINER, ConnectionRefusal.MALFORMED] == 1
         assert node.ask(SEEDS) == SliceWindows(7, 0, True, b"", b"")
+
+
+def test_a_user_id_that_is_no_text_ends_nothing() -> None:
+    with opened() as combiner, client(combiner) as node:
+        port = int(combiner.endpoint.rpartition(":")[2])
+        with RawPeer(port).shake_hands(b"DEALER", item(b"User-Id", b"\xff")) as stranger:
+            stranger.send(frame(encode_to_combiner(Join("two", "s", "stream"))))
+            for _ in range(5000):
+                if "two" in combiner.nodes:
+                    break
+                combiner.turn()
+            assert combiner.nodes["two"].peer.key == ""
+            assert node.ask(NODE) == Joined(combiner.session)
+
+
+def test_connections_leave_descriptors_for_the_other_files_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combiner_module, "raise_limit", lambda: RESERVE + 40 * PER_CONNECTION)
+    with opened() as combiner:
+        assert combiner._limiter._limits.connections == 40
 
 
 def test_a_message_above_the_limit_ends_its_connection_before_it_is_read() -> None:

@@ -66,16 +66,39 @@ def test_the_oldest_batch_leaves_first_if_memory_is_needed() -> None:
     assert (held.nbytes, held.n_slices) == (20, 1)
 
 
+def test_an_answered_batch_that_leaves_for_its_memory_lacks_nothing() -> None:
+    held = Slices(hold_ns=100, timeout_ns=1000)
+    held.put(0, "batch", 10, [(1, 1)])
+    held.answer((1, 1), 7)
+    assert ends([each for each in [held.evict()] if each]) == [("batch", HeldEnd.JOINED, {(1, 1): 7})]
+
+
+def test_the_oldest_slices_are_those_of_the_batch_that_leaves_next() -> None:
+    held = Slices(hold_ns=0, timeout_ns=1000)
+    assert not held.is_oldest((1, 1))
+    held.put(0, "first", 10, [(1, 1), (1, 2)])
+    held.put(0, "second", 10, [(1, 3)])
+    assert [held.is_oldest((1, number)) for number in (1, 2, 3, 4)] == [True, True, False, False]
+
+
 def test_seeds_without_an_answer_are_sent_again_after_their_time() -> None:
     held = Slices(hold_ns=0, timeout_ns=10_000)
     held.put(0, "first", 10, [(1, 1)])
     held.put(50, "second", 10, [(1, 2)])
     held.put(60, "third", 10, [(1, 3)])
     held.answer((1, 3), 0)
-    assert held.unanswered(99, 100) == []
-    assert [each.item for each in held.unanswered(100, 100)] == ["first"]
-    assert [each.item for each in held.unanswered(150, 100)] == ["second"]
-    assert [each.item for each in held.unanswered(200, 100)] == ["first"]
+
+    def send(now_ns: int) -> list[str]:
+        found = []
+        for each in held.unanswered(now_ns, 100):
+            each.sent_ns = now_ns
+            found.append(each.item)
+        return found
+
+    assert send(99) == []
+    assert send(100) == ["first"]
+    assert send(150) == ["second"]
+    assert send(200) == ["first"]
 
 
 def test_a_slice_that_is_computed_again_waits_for_itself() -> None:

@@ -172,6 +172,29 @@ def test_windows_that_are_no_seeds_are_counted_as_without_a_combiner() -> None:
     assert bench.stage.stop(1.0)
 
 
+def core_ns(bench: Bench) -> int:
+    [raw] = bench.stage._with_seeds(bench.slice(0)).messages.values()
+    message = decode_to_combiner(raw)
+    assert isinstance(message, SliceSeeds)
+    return message.core_ns
+
+
+def test_a_slice_whose_time_fits_no_message_has_no_seeds_and_waits_for_no_answer() -> None:
+    bench = Bench()
+    held = bench.stage._with_seeds(bench.slice((1 << 62) // core_ns(bench), [(4, 0, 5)]))
+    assert held.messages == {}
+    assert bench.stage.stop(1.0)
+
+
+def test_a_node_says_the_start_of_the_earliest_slice_that_it_holds() -> None:
+    bench = Bench()
+    bench.stage._link.socket = cast(Any, QueueOfSocket(9))
+    for number in (5, 3, 7):
+        bench.stage._take(bench.slice(number))
+    assert bench.stage._join().held_from_ns == 3 * core_ns(bench)
+    assert bench.stage.stop(1.0)
+
+
 class QueueOfSocket:
     """A socket whose queue takes a number of messages."""
 
@@ -264,6 +287,45 @@ def test_answers_count_and_let_the_oldest_batches_leave() -> None:
     assert cast(Any, bench.take()).batch.meps[0].mep == 0
     assert bench.handed_on.empty()
     assert bench.stage._held.nbytes == 2 * nbytes + rows.nbytes
+    assert bench.stage.stop(1.0)
+
+
+def test_a_batch_takes_the_windows_along_for_which_it_must_leave() -> None:
+    nbytes = bench_bytes_of(first := Bench())
+    assert first.stage.stop(1.0)
+    bench = Bench(max_bytes=4 * nbytes)
+    bench.stage._link.socket = cast(Any, QueueOfSocket(9))
+    for number in range(3):
+        bench.stage._take(bench.slice(number))
+    rows = np.zeros(int(0.8 * nbytes) // 30, bench.stage._rows.no_rows.dtype)
+    rows["end_ns"], rows["sub_slice"] = 1, BEFORE
+    bench.stage._answered(SliceWindows(RUN, 0, True, bench.stage._rows.description, rows.tobytes()))
+    assert {end: n for end, n in bench.counters.slices.items() if n} == {HeldEnd.JOINED: 1}
+    left = cast(Any, bench.take())
+    assert left.batch.meps[0].mep == 0
+    assert left.results.lists[WINDOWS.name].counts.sum() == len(rows)
+    assert left.held_bytes == nbytes
+    assert bench.stage._held.nbytes == 2 * nbytes
+    assert bench.stage.stop(1.0)
+
+
+def test_a_full_queue_ends_the_check_of_held_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(max_slices=100)
+    bench.stage._link.socket = cast(Any, QueueOfSocket(2))
+    bench.counters.combiner = "session"
+    for number in range(50):
+        bench.stage._take(bench.slice(number))
+    unanswered = bench.stage._held.unanswered
+    seen = []
+
+    def noting(now_ns: int, after_ns: int) -> Iterator[Any]:
+        for each in unanswered(now_ns, after_ns):
+            seen.append(each.slices)
+            yield each
+
+    monkeypatch.setattr(bench.stage._held, "unanswered", noting)
+    bench.stage._send_again(0)
+    assert seen == [((RUN, 2),)]
     assert bench.stage.stop(1.0)
 
 

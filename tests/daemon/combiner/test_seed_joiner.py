@@ -210,6 +210,26 @@ def test_the_oldest_slice_that_is_remembered_is_decided_as_soon_as_all_nodes_hav
     assert (message.slice, message.complete, nodes) == (1, True, ("a", "b"))
 
 
+def test_a_slice_far_ahead_of_all_others_does_not_let_them_wait_once_it_is_forgotten() -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, max_bytes=20_000))
+    far = 10**9
+    decided = joiner.report(0, "wrong", seeds_of(far))
+    for number in range(100):
+        for node in ("a", "b"):
+            decided += joiner.report(0, node, seeds_of(number))
+    assert joiner.counts.forgotten > 50
+    assert {message.slice: message.complete for message, _ in decided} == {far: False} | dict.fromkeys(range(100), True)
+
+
+def test_the_numbers_of_forgotten_slices_take_no_memory() -> None:
+    joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, max_bytes=20_000))
+    for number in range(2000, 0, -1):
+        joiner.report(0, "wrong", seeds_of(number))
+    [run] = joiner._runs.values()
+    assert len(run.slices) < 20
+    assert len(run.numbers) < 200
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 def test_the_rule_of_incomplete_slices_is_that_of_slices_without_room(keeps: bool) -> None:
     joiner = SeedJoiner(JoinRules(nodes=2, min_nodes=2, max_bytes=100, keep_incomplete=keeps, lines=2))

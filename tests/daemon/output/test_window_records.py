@@ -340,8 +340,8 @@ def test_a_gatherer_keeps_windows_of_accepted_sub_slices_outside_of_margins() ->
     flags = np.zeros(n, np.uint32)
     flags[6] = EventFlag.BANK_ERROR
     buffer, rows = slice_of({5: hits}, {})
-    # The second slice has no time of 63 bits.
-    for number, kept in ((SLICE, [1, 2, 3, 4, 7, 8, 9]), ((1 << 63) // (9 * LENGTH), [])):
+    # The second slice has no time of 62 bits.
+    for number, kept in ((SLICE, [1, 2, 3, 4, 7, 8, 9]), ((1 << 62) // (9 * LENGTH), [])):
         gatherer = gatherer_of(buffer)
         computed = computed_slice(number, rows, windows, accepted=accepted.copy(), flags=flags.copy())
         decided = gatherer.decide(batch_of(*computed))

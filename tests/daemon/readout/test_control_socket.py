@@ -20,7 +20,7 @@ from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.transport.control_messages import CONTROL_VERSION, encode_message
 from hltnode.protocol.transport.feeder_messages import Error, Goodbye
 from hltnode.protocol.transport.refusals import MessageRefusal
-from tests.attacks.raw_peer import MORE, RawPeer, frame
+from tests.attacks.raw_peer import MORE, RawPeer, frame, item
 from tests.daemon.fakes import eventually
 
 pytestmark = pytest.mark.loopback
@@ -48,6 +48,7 @@ class Site:
             self.received,
         )
         self.welcomed = False
+        self.arrived: list[object] = []
         self.peer = RawPeer(int(self.socket.endpoint.rpartition(":")[2]))
 
     @property
@@ -63,14 +64,18 @@ class Site:
 
 
 @asynccontextmanager
-async def site() -> AsyncIterator[Site]:
+async def site(*items: bytes) -> AsyncIterator[Site]:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     found = Site(context)
     nothing = cast(Any, lambda *_: None)
     found.socket.start(
-        asyncio.get_running_loop(), nothing, nothing, lambda _peer: True, lambda _identity: found.welcomed
+        asyncio.get_running_loop(),
+        lambda _identity, message: found.arrived.append(message),
+        nothing,
+        lambda _peer: True,
+        lambda _identity: found.welcomed,
     )
-    await asyncio.to_thread(found.peer.shake_hands, b"DEALER")
+    await asyncio.to_thread(found.peer.shake_hands, b"DEALER", *items)
     yield found
     found.peer.close()
     found.socket.close(0)
@@ -120,6 +125,12 @@ async def test_messages_of_a_refused_connection_are_counted_and_dropped_unread()
         await eventually(lambda: found.received.tally.total == 11)
         assert found.account == (11, 11 * len(frame(b"x")))
         assert found.counters.control_messages_rejected == 1
+
+
+async def test_a_peer_whose_user_id_is_no_text_is_served() -> None:
+    async with site(item(b"User-Id", b"\xff")) as found:
+        await asyncio.to_thread(found.peer.send, frame(encode_message(Goodbye("feeder ends"))))
+        await eventually(lambda: found.arrived == [Goodbye("feeder ends")])
 
 
 @pytest.mark.parametrize("welcomed", [False, True])
