@@ -148,7 +148,7 @@ def _sample(files: Sequence[Path], damage: DamageLog) -> EventTable:
 def _payload(sample: EventTable) -> NDArray[np.float64]:
     """f64[events]: bytes of the banks of each event, without their headers."""
     event, rows = sample.banks()
-    return np.bincount(event, weights=rows["size"], minlength=len(sample))
+    return np.bincount(event, weights=rows["size"], minlength=len(sample)).astype(np.float64)
 
 
 def _thirds(sample: EventTable) -> dict[str, NDArray[np.intp]]:

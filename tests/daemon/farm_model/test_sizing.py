@@ -65,7 +65,7 @@ def test_the_files_are_a_farm_that_loses_nothing_and_a_node_of_it(tmp_path: Path
     assert result["broken_identities"] == []
 
 
-def test_nodes_tell_enough_ids_apart_for_the_loss_of_a_node_and_take_the_frames_of_few_sources() -> None:
+def test_nodes_tell_ids_apart_for_the_loss_of_a_node_and_take_frames_of_few_sources() -> None:
     """A lost node holds the ids for at most 9 s: four hellos, three seconds until its MEPs move, two hellos."""
     few, _ = sized(site())
     assert few["closed_ring"] == 65_536 > few["meps_per_second"] * 9
