@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.configuration.node_sections import TriggerSection
 from hltnode.processing.framework.near_names import expected_one_of
 
 MAX_NODES = 10_000
@@ -114,7 +115,7 @@ class ServiceSection(_Section):
 
     measurement: str | None = None
     """File of `hltnode farm measure`; a relative path starts at the folder of the description."""
-    chain: str = "lhcb"
+    chain: str = TriggerSection().chain
     """Chain of the measurement."""
     occupancy: str = "all"
     """Events of the measurement: all, or the third of the smallest (low), middle or largest (high) ones."""

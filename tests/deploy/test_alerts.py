@@ -51,7 +51,7 @@ FAMILY_SUFFIXES = {
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=50)
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=600)
 
 
 def rules_of(path: Path) -> list[dict[str, Any]]:
