@@ -62,7 +62,7 @@ __device__ __forceinline__ candidate_times candidate_times_of(const Parameters& 
 }
 
 /// How many combinations of hits of layers 1 and 2 are within the time window of hit i of layer 0: the most that
-/// for_triplets looks at.
+/// for_triplets checks.
 __device__ __forceinline__ uint32_t combinations_of(const event_hits& hits, uint32_t i, uint32_t hit_window)
 {
     const int32_t window = static_cast<int32_t>(hit_window), time = static_cast<int32_t>(time_of_hit(hits.word[i]));

@@ -6,7 +6,7 @@
 // sub-slice. Out: triplets by their hits, those that begin in the sub-slice first. One block per event. A thread takes
 // a hit of layer 0; it counts its triplets, and writes them after a prefix sum, so their order does not depend on the
 // threads. The CPU form has a hit of layer 2 in each lane of a vector. Bounds: mu3e_max_triplets, and, before any is
-// looked at, mu3e_max_combinations of hits in time; with more, none is used.
+// checked, mu3e_max_combinations of hits in time; with more, none is used.
 #pragma once
 
 #include "mu3e/tracks/generated/mu3e_select_triplets.h"
