@@ -65,7 +65,7 @@ def mep_of_payloads(
 
 
 def crowded(more: int) -> NDArray[np.void]:
-    """Hits at one time with as many combinations as are checked, and 2^14 for each of `more` hits. None is a triplet:
+    """Hits at one time with as many combinations as are allowed, and 2^14 for each of `more` hits. None is a triplet:
     layer 1 is far from layer 0 in z. More hits lie just outside of the time window."""
     window = HIT_WINDOW
     inside, outside = (window - 1, 1 - window), (window, -window)

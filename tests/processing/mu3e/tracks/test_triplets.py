@@ -173,7 +173,7 @@ def test_more_triplets_and_tracks_than_fit_are_flagged_and_none_is_used() -> Non
 
 
 @pytest.mark.parametrize("sequence", [None, "one_kernel"])
-def test_more_combinations_in_time_than_are_looked_at_are_flagged(sequence: str | None) -> None:
+def test_more_combinations_in_time_than_are_allowed_are_flagged(sequence: str | None) -> None:
     for more in (0, 1):
         found = run_chain(mep_of_hits([NO_HITS, crowded(more), NO_HITS]), sequence=sequence)
         assert combinations(EventHits.of(found.hits[1], found.positions[1])) == MAX_COMBINATIONS + (more << 14)

@@ -225,7 +225,10 @@ def test_a_number_of_features_without_bound_makes_no_names(monkeypatch: pytest.M
         pytest.fail(f"{n} names")
 
     monkeypatch.setattr(xgboost_file, "names", made)
-    values = {"learner__learner_model_param__num_feature": "1000000000000", "learner__feature_names": []}
+    values: dict[str, object] = {
+        "learner__learner_model_param__num_feature": "1000000000000",
+        "learner__feature_names": [],
+    }
     assert_refused("xgboost.json", values, "1000000000000 features, expected 1 to 256")
 
 
