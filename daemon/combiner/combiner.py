@@ -7,7 +7,7 @@ slices anew whose seeds the nodes send again; it has forgotten external windows,
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import zmq
@@ -59,7 +59,8 @@ INPUT_RULES = InputRules(
     # A node sends a message every second.
     idle_ns=60_000_000_000,
 )
-"""Limits on connections, and on unfinished and waiting messages."""
+"""Limits on connections, and on unfinished and waiting messages. If `--memory` is larger than `total_bytes`, it counts:
+nodes that send all held seeds again are faster than the combiner."""
 REFUSED_OF_ALL, REFUSED_OF_ADDRESS = (256.0, 64.0), (64.0, 16.0)
 """Refused messages that are answered, at once and a second."""
 STRANGE = frozenset({CombinerRefusal.MALFORMED, CombinerRefusal.NOT_PERMITTED})
@@ -223,11 +224,16 @@ class Combiner:
         self._note_lost(now_ns)
         self._report(now_ns)
 
+    @property
+    def input_rules(self) -> InputRules:
+        """Limits on unfinished and waiting messages."""
+        return replace(INPUT_RULES, total_bytes=max(INPUT_RULES.total_bytes, self.joiner.rules.max_bytes))
+
     def _limiter_crashed(self, error: BaseException) -> None:
         self._limiter_failed = error
 
     def _prepare(self, socket: zmq.Socket[bytes]) -> None:
-        self._limiter.watch(socket, Endpoint.COMBINER, self._received, INPUT_RULES)
+        self._limiter.watch(socket, Endpoint.COMBINER, self._received, self.input_rules)
         if self._access.key_file is None:
             return
         pair = load_key_pair(self._access.key_file)

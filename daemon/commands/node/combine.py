@@ -36,7 +36,13 @@ def combine(
         typer.Option("--incomplete", help="Seeds of slices that a node did not report: keep all, or drop as usual."),
     ] = SilencePolicy.KEEP,
     memory: Annotated[
-        int, typer.Option("--memory", min=1, max=65_536, help="Memory of seeds and windows in MiB.")
+        int,
+        typer.Option(
+            "--memory",
+            min=1,
+            max=65_536,
+            help="Memory of seeds and windows in MiB. Messages that wait may take as much again.",
+        ),
     ] = 256,
     http_port: Annotated[
         int | None, typer.Option("--http-port", min=1, max=65_535, help="Port of /metrics; off if not given.")

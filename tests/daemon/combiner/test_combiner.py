@@ -316,6 +316,11 @@ def test_connections_leave_descriptors_for_the_other_files_of_the_process(monkey
         assert combiner._limiter._limits.connections == 40
 
 
+def test_messages_that_wait_may_take_as_much_memory_as_seeds_but_never_less_than_a_burst() -> None:
+    small, large = (Combiner(JoinRules(max_bytes=size), CombinerAccess()) for size in (1 << 20, 1 << 30))
+    assert (small.input_rules.total_bytes, large.input_rules.total_bytes) == (128 << 20, 1 << 30)
+
+
 def test_a_message_above_the_limit_ends_its_connection_before_it_is_read() -> None:
     with opened() as combiner, client(combiner) as node, client(combiner) as stranger:
         assert node.ask(NODE) == Joined(combiner.session)
