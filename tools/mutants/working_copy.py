@@ -69,6 +69,8 @@ class WorkingCopy:
             _require(_run(["git", *command], folder, self._environment))
         _require(_run(["make", ".venv/.developed"], folder, self._environment))
         self._is_prepared = False
+        self._changed_ns = 0
+        """Time of the last changed file; those of two changes differ by a second."""
 
     def try_out(self, change: Change) -> Trial | None:
         """Run the tests of a change with it, up to the first that fails; None if it does not build."""
@@ -106,7 +108,8 @@ class WorkingCopy:
         change.apply(self.folder)
         if not change.is_native:
             # Byte code is valid for a time in seconds and a size, which a change may leave as it was.
-            os.utime(path, ns=(status.st_atime_ns, max(time.time_ns(), status.st_mtime_ns + 2_000_000_000)))
+            self._changed_ns = max(time.time_ns(), status.st_mtime_ns, self._changed_ns) + 1_000_000_000
+            os.utime(path, ns=(status.st_atime_ns, self._changed_ns))
         try:
             yield
         finally:
