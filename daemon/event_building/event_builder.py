@@ -314,17 +314,25 @@ class EventBuilder(BuilderState):
         if not slot.meps:
             slot.deadline_ns = now_ns + self._limits.flush_deadline_ns
         self.pool.open_mep(mep)
-        if mep.mep < self._last_opened:
-            # In-order feeders open no MEP early. One that was opened out of order must not wait for every feeder to
-            # reach its id.
-            for other in self.open.values():
-                other.ahead |= other.mep > mep.mep
-        self._last_opened = mep.mep
+        if mep.mep > self._last_opened or not self._find_ahead(now_ns, mep.mep):
+            self._last_opened = mep.mep
         self.open[mep.mep] = mep
         self.window.opened()
         self.counters.meps_opened += 1
         self._look_soon(now_ns)
         self.wake_by(min(slot.deadline_ns if slot.deadline_ns > now_ns else NEVER_NS, now_ns + self._look_ns))
+
+    def _find_ahead(self, now_ns: int, older: int) -> bool:
+        """Mark the MEPs that were opened ahead of this one; True if fragments of some may have overtaken its own.
+
+        In-order feeders open no MEP early, but for such fragments. One that was opened out of order must not wait for
+        every feeder to reach its id.
+        """
+        since_ns = now_ns - self._limits.overtaken_ns
+        younger = [mep for mep in self.open.values() if mep.mep > older]
+        for mep in younger:
+            mep.ahead |= mep.opened_ns < since_ns
+        return not all(mep.ahead for mep in younger)
 
     def _close(self, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]

@@ -49,7 +49,7 @@ class MepRecord:
     ``error_stream``: the policy of the close reason sends all events of the MEP to the error stream.
     ``sent_again``: feeders send this MEP out of the order of ids. It was opened after a younger MEP was complete, or
     after this MEP or a younger one found no place.
-    ``ahead``: opened before an older MEP.
+    ``ahead``: opened before an older MEP, by more than the time for which fragments may overtake each other.
     ``dropped_by``: the rule that drops the MEP, because the buffers were full when its slot was sealed.
     """
 

@@ -234,6 +234,16 @@ def test_an_overtaken_fragment_of_a_feeder_far_behind_is_waited_for(n_sources: i
     assert not simulation.rejected
 
 
+def test_a_mep_that_overtook_an_older_one_on_its_way_waits_for_a_feeder_as_long_as_any_other() -> None:
+    first, behind = paced(0), paced(1)
+    first.overtaken = frozenset({9})
+    # It comes to MEP 10 later than PATIENCE_MS after the last fragment, and delivers all the time.
+    behind.start_ms, behind.period_ms = PATIENCE_MS - 500, 150
+    simulation = Simulation([first, behind], slots=4, meps_per_slot=12, compute_ms=0, n_meps=N_MEPS)
+    simulation.run(limit_ms=60_000)
+    assert set(simulation.closed.values()) == {CloseReason.COMPLETE}
+
+
 def test_an_overtaken_fragment_of_a_mep_that_was_opened_ahead_of_an_older_one_is_waited_for() -> None:
     first, behind = paced(0), paced(1)
     first.overtaken, behind.overtaken = frozenset({9}), frozenset({10})

@@ -15,6 +15,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.transport.decisions import SliceDecision, decode_decision
 from tests.daemon.fakes import RUN
 from tests.daemon.node.streamed_hits import LENGTH, N_SUB_SLICES, make_stream, windows_in, write_slices
+from tests.daemon.pages import all_metrics
 from tests.daemon.processes.test_processes import Site
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
@@ -32,6 +33,8 @@ class Listener:
     def _run(self, endpoint: str) -> None:
         with zmq.Context() as context, context.socket(zmq.SUB) as socket:
             socket.linger = 0
+            # It is there before the feeder, whose hello the node answers first.
+            socket.reconnect_ivl = 5
             socket.subscribe(b"")
             socket.connect(endpoint)
             while not self._ends.is_set():
@@ -55,12 +58,15 @@ def test_a_kill_leaves_each_slice_whole_or_dropped(stream: ModuleType, tmp_path:
     [endpoint] = [line.split('"')[1] for line in text.splitlines() if line.startswith("decisions")]
     listener = Listener(endpoint)
     try:
+        node = site.start("tests.daemon.processes.slow_node_of_chain", str(site.config), package)
+        site.wait_for(
+            lambda: site.status() is not None and all_metrics(site.http)["hltnode_decision_subscriptions"] > 0, 180.0
+        )
         feeder = site.start(
             *("tests.daemon.processes.command_of_chain", package, "replay", str(slices), "--chain", "stream"),
             *("--to", site.data, "--control", site.control, "--run", str(RUN), "--rate", "30", "--wait"),
             *("--events-per-mep", str(n_events)),
         )
-        node = site.start("tests.daemon.processes.slow_node_of_chain", str(site.config), package)
         site.wait_for(
             lambda: (
                 (status := site.status()) is not None
