@@ -8,6 +8,7 @@ refused for a while (`address_gate`).
 
 from __future__ import annotations
 
+import errno
 import os
 import queue
 import threading
@@ -49,6 +50,9 @@ STOP_SECONDS = 5.0
 # Bytes at once, bytes a second, and whether the guard ends the connection that sends more or only reports it.
 SUBSCRIBER_RULE = (SUBSCRIBER_BYTES, SUBSCRIBER_BYTES_PER_SECOND, True)
 INPUT_RULE = (UNCHECKED_BYTES, 0.0, False)
+
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+"""Errors after which a connection gets its second descriptor at a later check."""
 
 _COUNTED = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: ConnectionEvent.CONNECTED,
@@ -256,8 +260,13 @@ class ConnectionLimiter:
         self._closed(watched, descriptor)
         try:
             connection = TcpConnection(descriptor, _port(endpoint))
-        except OSError:
-            return  # the connection has ended, and its descriptor may belong to another one
+        except OSError as error:
+            # Otherwise the connection has ended, and its descriptor may belong to another one.
+            if error.errno in NO_DESCRIPTOR:
+                watched.unfollowed[descriptor] = endpoint
+                if (left_out := self._limit.due(NO_DESCRIPTOR)) is not None:
+                    log.warning("connection_not_followed", socket=watched.endpoint, text=str(error), left_out=left_out)
+            return
         now_ns = self._clock_ns()
         connection.remove_filter()
         watched.connections[descriptor] = connection
@@ -279,6 +288,7 @@ class ConnectionLimiter:
     def _closed(self, watched: WatchedSocket, descriptor: int) -> None:
         # The guard may have ended the connection, and its report tells why.
         self._reported(self._clock_ns())
+        watched.unfollowed.pop(descriptor, None)
         connection = watched.connections.pop(descriptor, None)
         if connection is None:
             return
@@ -333,6 +343,8 @@ class ConnectionLimiter:
         """Check all connections. Returns True if they sent no bytes since the last check and hold none."""
         all_read: dict[int, int] = {}
         for watched in self._watched.values():
+            for descriptor, endpoint in tuple(watched.unfollowed.items()):
+                self._opened(watched, descriptor, endpoint)
             if watched.inputs is None:
                 continue
             read = watched.bytes_read()

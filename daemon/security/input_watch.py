@@ -77,6 +77,8 @@ class InputWatch:
         self.received = received
         self._rules = rules
         self._accounts: dict[int, _Account] = {}
+        self._counted: dict[int, tuple[int, int]] = {}
+        """Messages and bytes of each descriptor that closed connections account for."""
         self._last_look_ns = now_ns
         self._times_empty = 0
         self._total = 0
@@ -101,15 +103,23 @@ class InputWatch:
 
     def opened(self, descriptor: int) -> None:
         """Add a connection."""
-        tally = self.received.tally
-        tally.admit(descriptor)
-        messages, wire_bytes = tally.of(descriptor)
+        self.received.tally.admit(descriptor)
+        # Not the present tally: a busy machine may report a connection late, and the messages that the node has
+        # received on it would then seem unfinished. Messages of the last connection that no check has seen are credited
+        # to this one, which the first check corrects.
+        messages, wire_bytes = self._counted.get(descriptor, (0, 0))
         self._accounts[descriptor] = _Account(messages_before=messages, wire_bytes_before=wire_bytes)
 
     def closed(self, descriptor: int) -> int:
         """Remove a connection; returns the bytes of memory that its end may free."""
         account = self._accounts.pop(descriptor, None)
-        nbytes = 0 if account is None else _worst_case(account)
+        if account is None:
+            return 0
+        self._counted[descriptor] = (
+            account.messages_before + account.messages,
+            account.wire_bytes_before + account.wire_bytes,
+        )
+        nbytes = _worst_case(account)
         if nbytes > SMALL_BYTES:
             # The queue may just be found empty, and libzmq may read on until it sees the end.
             self._left.append((self.received.tally.times_empty + 2, nbytes))

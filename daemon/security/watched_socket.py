@@ -32,6 +32,8 @@ class WatchedSocket:
     since_ns: dict[int, int] = field(default_factory=dict)
     """When each connection was opened."""
     refused: set[int] = field(default_factory=set)
+    unfollowed: dict[int, bytes] = field(default_factory=dict)
+    """Connections for which no second descriptor was free, with their endpoints: the next check tries again."""
 
     def admitted(self) -> Iterator[tuple[int, TcpConnection]]:
         """The connections that were not refused, with their descriptors."""

@@ -1,8 +1,8 @@
 """Make each wrong change of changes.toml in a copy of the repository and run its tests (`make mutants`).
 
 The copies, in build/mutants, have environments of their own; the first run makes them. A copy holds the committed
-state: changes that are not committed are not tested. Results are kept: the table has those of earlier runs whose room
-and tests are still the same, and --resume runs only the other changes.
+state: changes that are not committed are not tested. Results are kept in the repository, next to the list: the table
+has those of earlier runs whose room and tests are still the same, and --resume runs only the other changes.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from tools.mutants.results import (
 from tools.mutants.working_copy import CopyError, Trial, WorkingCopy
 
 FOLDER = ROOT / "build/mutants"
+RESULTS = ROOT / "tools/mutants/results.json"
 LEAST_SHARE = 0.85
 """The exit code is 1 if tests notice a smaller share of the changes, or if a survivor has no explanation."""
 TRIALS_AT_ONCE = 8
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of copies that work at once (1)")
     parser.add_argument("--resume", action="store_true", help="run only changes that have no result of this code")
     parser.add_argument("--table", action="store_true", help="run nothing, print the table of the results so far")
-    parser.add_argument("--results", type=Path, default=FOLDER / "results.json", metavar="FILE", help="JSON file")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="JSON file")
     options = parser.parse_args(arguments)
     try:
         changes = load()

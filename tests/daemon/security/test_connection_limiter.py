@@ -1,6 +1,8 @@
 """Limits on real connections: connections above a limit end, and their descriptors are free again."""
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.security import connection_limiter
 from hltnode.daemon.security.message_budget import ADDRESS_AT_ONCE, FLOOD_MESSAGES
+from hltnode.daemon.security.tcp_connection import TcpConnection
 from tests.attacks.raw_peer import MORE, RawPeer, frame, frame_header, subscribe
 from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps
 
@@ -68,6 +71,26 @@ async def test_a_frame_that_is_not_finished_in_time_ends_its_connection(tmp_path
             assert peer.send(frame_header(70 * 1024) + bytes(69 * 1024))
             await eventually(refused(node, Endpoint.DATA, ConnectionRefusal.STALLED))
             await eventually(peer.is_cut)
+
+
+async def test_a_connection_accepted_while_descriptors_were_exhausted_is_limited_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([errno.EMFILE, errno.ENFILE])
+
+    def connection(descriptor: int, local_port: int | None) -> TcpConnection:
+        if (number := next(failures, None)) is not None:
+            raise OSError(number, os.strerror(number))
+        return TcpConnection(descriptor, local_port)
+
+    monkeypatch.setattr(connection_limiter, "TcpConnection", connection)
+    async with limited(tmp_path, unfinished_seconds=0.5) as (node, _):
+        with RawPeer(port(node.receiver.endpoint)) as peer:
+            await in_thread(peer, b"PUSH")
+            assert peer.send(frame_header(70 * 1024) + bytes(69 * 1024))
+            await eventually(refused(node, Endpoint.DATA, ConnectionRefusal.STALLED))
+            await eventually(peer.is_cut)
+        await eventually(lambda: node.counters.operation.open_connections[Endpoint.DATA] == 0)
 
 
 async def test_a_message_of_parts_without_end_ends_its_connection(tmp_path: Path) -> None:

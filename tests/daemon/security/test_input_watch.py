@@ -113,6 +113,35 @@ def test_a_feeder_whose_frames_are_received_in_time_is_never_refused() -> None:
     assert wire.watch.held < 4096
 
 
+@pytest.mark.parametrize("is_second", [False, True], ids=["first connection", "second with this descriptor"])
+def test_frames_received_before_the_connection_was_reported_are_not_unfinished(is_second: bool) -> None:
+    wire = Wire()
+    if is_second:
+        wire.opened(7)
+        wire.delivered(7, MIB)
+        wire.read[7] += MIB + 9
+        wire.look()
+        wire.watch.closed(7)
+    for _ in range(30):
+        wire.delivered(7, MIB)
+    wire.opened(7)
+    wire.read[7] += 30 * (MIB + 9)
+    assert wire.looks(20) == []
+    assert wire.watch.held < 4096
+
+
+def test_frames_of_the_last_connection_hide_no_unfinished_message_of_the_next_one() -> None:
+    wire = Wire()
+    wire.opened(7)
+    for _ in range(30):
+        wire.delivered(7, MIB)  # since the last check
+    wire.watch.closed(7)
+    wire.opened(7)
+    assert wire.look() == []
+    wire.read[7] += 20 * MIB + 1
+    assert wire.looks(3) == [(7, ConnectionRefusal.UNFINISHED)]
+
+
 def test_a_message_above_the_size_limit_ends_its_connection_even_with_small_parts() -> None:
     wire = Wire()
     wire.opened(7)
