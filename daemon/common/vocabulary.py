@@ -289,6 +289,7 @@ class ConnectionEvent(StrEnum):
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
     ACCEPT_FAILED = "accept_failed"
+    """No descriptor is free for connections; counted at each check, up to ten times a second."""
     HANDSHAKE_CUT = "handshake_cut"
     """The connection ended before the handshake: the peer uses another protocol, or it ended."""
     HANDSHAKE_PROTOCOL = "handshake_protocol"

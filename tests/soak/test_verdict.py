@@ -375,6 +375,16 @@ def test_a_mep_whose_neighbours_came_later_from_another_node_was_built_when_it_w
     assert scene.judge().incomplete_explained == {Kind.STOP_FEEDER: EVENTS_PER_MEP}
 
 
+def test_a_mep_sent_again_after_its_neighbours_were_decided_was_built_when_it_was_sent(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    decisions = scene.decisions.of_node["a"]
+    decisions[:] = [Decision(DECIDED, RUN, mep, "complete", frozenset()) for mep in (0, 1, 3, 4)]
+    scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED + 2.0, DECIDED + 2.1)
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+    scene.records.sent[RUN, 2, ODIN_SOURCE].append((0, DECIDED + 2.5))
+    assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
+
+
 def record(run: int, event: int, *, file_run: int | None = None, left_out: int | None = None) -> bytearray:
     banks = [
         RawBank(BankType.ODIN, 7, source, memoryview(odin_payload(run, event)))

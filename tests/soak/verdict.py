@@ -221,10 +221,12 @@ class Judge:
         if decisions:
             return decisions[-1], decisions[-1].time, decisions[-1].time
         earliest, latest = self._decisions.times_around(session.node, run, mep, *span) or (session.begin, session.begin)
-        # Neighbouring MEPs may have been decided by another node, long after it.
+        # Neighbouring MEPs may have been decided by another node, long after it, or here, before the MEP came from
+        # another node.
         sent = self._absences.first_sent(session.node, run, mep, session.begin)
         if sent is not None:
             earliest = min(earliest, sent)
+            latest = latest if latest >= sent else sent + BUILDING_SECONDS
         return None, min(session.end, earliest), min(session.end, latest)
 
     def _near_decision_of(self, event: Event) -> Row:

@@ -3,15 +3,18 @@
 import asyncio
 import errno
 import os
+import resource
+import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
+from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.security import connection_limiter
@@ -90,6 +93,35 @@ async def test_a_connection_accepted_while_descriptors_were_exhausted_is_limited
             assert peer.send(frame_header(70 * 1024) + bytes(69 * 1024))
             await eventually(refused(node, Endpoint.DATA, ConnectionRefusal.STALLED))
             await eventually(peer.is_cut)
+        await eventually(lambda: node.counters.operation.open_connections[Endpoint.DATA] == 0)
+
+
+@contextmanager
+def no_free_descriptor() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                used.append(os.dup(0))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in used:
+            os.close(descriptor)
+
+
+async def test_the_limiter_follows_connections_at_once_when_descriptors_are_free_again(tmp_path: Path) -> None:
+    async with limited(tmp_path) as (node, _):
+        connections = node.counters.operation.connections
+        with socket.socket() as peer:
+            with no_free_descriptor():
+                peer.connect(("127.0.0.1", port(node.receiver.endpoint)))
+                await eventually(lambda: connections[Endpoint.DATA, ConnectionEvent.ACCEPT_FAILED] > 0)
+            await eventually(lambda: node.counters.operation.open_connections[Endpoint.DATA] == 1)
+        # libzmq has tried to accept some 100,000 times a second.
+        assert connections[Endpoint.DATA, ConnectionEvent.ACCEPT_FAILED] < 1000
         await eventually(lambda: node.counters.operation.open_connections[Endpoint.DATA] == 0)
 
 
