@@ -94,11 +94,12 @@ def read_description(raw: memoryview) -> tuple[ListDescription, int]:
     return ListDescription(name, values), padded(at, 2)
 
 
-def encode_block(description: ListDescription, content: ValueList | None) -> bytes:
-    """A list of the events of a MEP for a decision message; None: it is left out."""
+def encode_block(description: ListDescription, content: ValueList | None, text: bytes | None = None) -> bytes:
+    """A list of the events of a MEP for a decision message; None: it is left out. text: the bytes of the description,
+    where a program keeps them."""
     import numpy as np
 
-    text = description.to_bytes()
+    text = description.to_bytes() if text is None else text
     body = _COUNT.pack(0)
     if content is not None:
         values = b"".join(

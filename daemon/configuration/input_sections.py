@@ -3,6 +3,8 @@
 `tools/generate_reference.py` writes the docstrings of the keys to docs/reference/configuration.md.
 """
 
+from ipaddress import ip_address
+
 from pydantic import Field
 
 from hltnode.daemon.common.vocabulary import CloseReason, HeadRoomRule, IncompletePolicy
@@ -95,6 +97,17 @@ class UdpSection(Section):
     def sources(self) -> tuple[int, ...]:
         """The sources of all senders, ascending."""
         return tuple(sorted({source for sender in self.senders for source in sender.sources}))
+
+    def is_reached_from(self, sender: str) -> bool:
+        """Whether the version of IP of a sender can reach the address of the sockets."""
+        if self.endpoint is None:
+            return False
+        to, of_sender = ip_address(udp_address(self.endpoint)[0]), ip_address(sender)
+        # An address ::ffff:a.b.c.d of a sender is that of an IPv4 packet.
+        is_v4 = of_sender.version == 4 or of_sender.ipv4_mapped is not None
+        if to.version == 4:
+            return is_v4
+        return to.is_unspecified or is_v4 == (to.ipv4_mapped is not None)
 
     @property
     def events_per_mep(self) -> int:

@@ -199,6 +199,12 @@ class NodeConfig(BaseSettings):
             yield "udp.senders: expected with udp.endpoint: without it every datagram is refused"
         if len({sender.address for sender in udp.senders}) < len(udp.senders):
             yield "udp.senders: expected each address once"
+        for sender in udp.senders:
+            if not udp.is_reached_from(sender.address):
+                yield (
+                    f"udp.senders: {sender.address} cannot send to {udp.endpoint}: expected both IPv4 or both IPv6; "
+                    "sockets of udp://[::]:PORT take both"
+                )
         for key in ("max_events", "max_events_per_mep"):
             # 0: the node computes the limit.
             if 0 < getattr(self.pipeline, key) < udp.events_per_mep:

@@ -17,6 +17,7 @@ class DecisionLists:
 
     def __init__(self, descriptions: Sequence[ListDescription] = (), max_bytes: int = 0) -> None:
         self._descriptions = descriptions
+        self._texts = {each.name: each.to_bytes() for each in descriptions}
         self._left_out = {each.name: encode_block(each, None) for each in descriptions}
         self._max_bytes = max_bytes
 
@@ -33,5 +34,5 @@ class DecisionLists:
             room -= size if fits else 0
             n_left_out += not fits
             found = ValueList(content.offsets, content.values) if fits else None
-            blocks.append(encode_block(each, found) if fits else self._left_out[each.name])
+            blocks.append(encode_block(each, found, self._texts[each.name]) if fits else self._left_out[each.name])
         return b"".join(blocks), n_left_out

@@ -23,6 +23,8 @@ from hltnode.protocol.transport.udp_datagram import (
 
 # With the rate of the input or of the user; a pause of the machine is not caught up beyond this.
 MAX_CATCH_UP_S = 1.0
+# Packets without a link layer, in files of any system (https://www.tcpdump.org/linktypes.html).
+LINK_TYPE_RAW = 101
 
 
 class Packet(NamedTuple):
@@ -127,7 +129,7 @@ def datagrams_of_stream(stream: MepStream, events_per_packet: int, *, bursts: in
 
 
 def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Packet]:
-    """The datagrams of a capture of tcpdump (pcap), with their times. Other packets are skipped.
+    """The datagrams of a capture of tcpdump (pcap) over IPv4 or IPv6, with their times. Other packets are skipped.
 
     Raises FeedError: dpkt is not installed, or the file cannot be read as a capture.
     """
@@ -138,10 +140,17 @@ def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Pa
     with path.open("rb") as file:
         try:
             reader = dpkt.pcap.UniversalReader(file)
+
+            def packet_of(frame: bytes) -> dpkt.Packet:
+                """A packet of either version of IP, which begins with it."""
+                return (dpkt.ip6.IP6 if frame[:1] and frame[0] >> 4 == 6 else dpkt.ip.IP)(frame)
+
             link_layer = {
                 dpkt.pcap.DLT_EN10MB: dpkt.ethernet.Ethernet,
                 dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
-                dpkt.pcap.DLT_RAW: dpkt.ip.IP,
+                dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2,
+                dpkt.pcap.DLT_RAW: packet_of,
+                LINK_TYPE_RAW: packet_of,
                 dpkt.pcap.DLT_NULL: dpkt.loopback.Loopback,
             }.get(reader.datalink())
             if link_layer is None:

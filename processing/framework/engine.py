@@ -256,6 +256,8 @@ class Workspace:
             column: backend.allocate_mirror(copies * nbytes) for column, nbytes in self._copy_bytes.items()
         }
         self._taken = np.zeros(plan.limits.histogram_counts, np.uint32)
+        self._views: dict[str, NDArray[Any]] = {}
+        """The host memory of columns with their types, made when first used."""
         self._memory: dict[str, DeviceMemory] = dict(constants)
         self._memory |= {
             column.name: mirror.device.part(0, column.nbytes(plan.limits))
@@ -281,9 +283,18 @@ class Workspace:
         self.input_data: NDArray[np.uint8] = self._host(raw_input)
         """Pinned bytes for whole MFPs, at multiples of batch.MFP_ALIGNMENT."""
         self._input_used = 0
+        outputs = (column for column in self._columns.values() if column.role & Role.OUTPUT)
+        self._outputs = [
+            (self._mirrors[column.name], column.count(plan.limits) - column.extra, column.extra, column.dtype.itemsize)
+            for column in outputs
+        ]
+        """Of each output column: its memory, elements of a full batch, elements beyond the events, bytes of one. Small
+        batches, such as one request, would spend their time on the columns otherwise."""
 
     def _host(self, column: Column) -> NDArray[Any]:
-        return self._mirrors[column.name].host.view(column.dtype)
+        if (view := self._views.get(column.name)) is None:
+            view = self._views[column.name] = self._mirrors[column.name].host.view(column.dtype)
+        return view
 
     def _event_tables(self) -> EventTables | None:
         """None if no algorithm places fragments."""
@@ -377,17 +388,12 @@ class Workspace:
         return [(self._mirrors[name], nbytes) for name, nbytes in used.items() if nbytes]
 
     def _downloads(self) -> list[tuple[Mirror, int]]:
+        n, limit = self.n_events, self._limits.events
         of_events = [
-            (self._mirrors[name], self._used_bytes(column))
-            for name, column in self._columns.items()
-            if column.role & Role.OUTPUT and self.n_events
+            (mirror, (n * of_batch // limit + extra) * itemsize)
+            for mirror, of_batch, extra, itemsize in (self._outputs if n else ())
         ]
         return [*of_events, *((mirror, mirror.host.nbytes) for mirror in self._accumulated.values())]
-
-    def _used_bytes(self, column: Column) -> int:
-        """Bytes of the events of the batch in a column with elements for each event."""
-        of_events = column.count(self._limits) - column.extra
-        return (self.n_events * of_events // self._limits.events + column.extra) * column.dtype.itemsize
 
     def poll(self) -> bool:
         """True if the batch is done.

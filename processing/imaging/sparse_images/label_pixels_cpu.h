@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "imaging/sparse_images/ascending_pixels_cpu.h"
 #include "imaging/sparse_images/label_pixels.cuh"
 #include "imaging/sparse_images/row_table_cpu.h"
 #include "imaging/sparse_images/sorted_pixels_cpu.h"
@@ -22,6 +23,8 @@ inline void label_by_method(const ccl_label_pixels_parameters& p, uint32_t* posi
     const bool diagonal = p.diagonal != 0u;
     switch (static_cast<pixel_method>(p.method)) {
     case pixel_method::row_table:
+        if (compares_eight_lanes && label_ascending(positions, n, diagonal, parents, reinterpret_cast<uint32_t*>(keys)))
+            return;
         if (label_by_row_table(positions, n, shape, diagonal, parents, reinterpret_cast<uint32_t*>(keys))) return;
         break;
     case pixel_method::flood_fill:
@@ -60,6 +63,53 @@ inline bool read_positions(const ccl_label_pixels_parameters& p, uint32_t event,
         positions += list.count;
     }
     return all != 0u;
+}
+
+/// Numbers of pixels that begin a component, and of those that are in the component of an earlier one.
+struct numbered_pixels {
+    uint32_t n_roots, n_others;
+};
+
+/// Replace parents by the numbers of components. roots: the positions of the first pixels of components; others: the
+/// numbers of the pixels that follow them in the list. Both have room for n. A parent comes before its children, so one
+/// ascending pass suffices.
+inline numbered_pixels number_components(const uint32_t* positions, uint32_t n, uint32_t* label, uint32_t* roots,
+                                         uint32_t* others)
+{
+    uint32_t n_roots = 0, n_others = 0, i = 0;
+#if defined(HLT_AVX512)
+    // Most pixels of a sparse image are roots: sixteen get their numbers at once, then the few others one by one.
+    for (; i + n_wide <= n; i += n_wide) {
+        uint_wide position, parent;
+        std::memcpy(&position, positions + i, sizeof position);
+        std::memcpy(&parent, label + i, sizeof parent);
+        const uint32_t used = bits_of((int_wide)(position != no_pixel));
+        const uint32_t root = used & bits_of((int_wide)(parent == wide_numbers + i));
+        const auto numbers = _mm512_maskz_expand_epi32(static_cast<__mmask16>(root), (__m512i)(wide_numbers + n_roots));
+        std::memcpy(label + i, &numbers, sizeof numbers);
+        store_packed_wide(roots + n_roots, position, root);
+        n_roots += static_cast<uint32_t>(__builtin_popcount(root));
+        for (uint32_t bits = ~root & 0xffffu; bits != 0u; bits &= bits - 1u) {
+            const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(bits)), k = i + lane;
+            const bool is_used = (used >> lane & 1u) != 0u;
+            label[k] = is_used ? label[parent[lane]] : no_pixel;
+            others[n_others] = k;
+            n_others += is_used ? 1u : 0u;
+        }
+    }
+#endif
+    for (; i < n; ++i) {
+        // Without branches: which pixels begin a component cannot be predicted.
+        const uint32_t position = positions[i], parent = label[i];
+        const bool is_used = position != no_pixel, is_root = is_used && parent == i;
+        const uint32_t of_parent = label[is_used ? parent : i];
+        roots[n_roots] = position;
+        others[n_others] = i;
+        label[i] = is_root ? n_roots : is_used ? of_parent : no_pixel;
+        n_roots += is_root ? 1u : 0u;
+        n_others += is_used && !is_root ? 1u : 0u;
+    }
+    return {n_roots, n_others};
 }
 
 /// The features of components of one pixel each, given their positions. Indices have 64 bits, so that compilers use
@@ -101,21 +151,9 @@ HLT_CPU_FORM(ccl_label_pixels)
         if (hlt::read_positions(p, event, positions)) flags |= hlt::bad_pixels;
         hlt::label_by_method(p, positions, n, p.images.shape[event], label, keys);
     }
-    // A parent comes before its children, so one ascending pass replaces all parents by the numbers of components.
     uint32_t* const roots = reinterpret_cast<uint32_t*>(keys);
     uint32_t* const others = roots + n;
-    uint32_t n_all = 0, n_others = 0;
-    for (uint32_t i = 0; i < n; ++i) {
-        // Without branches: which pixels begin a component cannot be predicted.
-        const uint32_t position = positions[i], parent = label[i];
-        const bool is_used = position != hlt::no_pixel, is_root = is_used && parent == i;
-        const uint32_t of_parent = label[is_used ? parent : i];
-        roots[n_all] = position;
-        others[n_others] = i;
-        label[i] = is_root ? n_all : is_used ? of_parent : hlt::no_pixel;
-        n_all += is_root ? 1u : 0u;
-        n_others += is_used && !is_root ? 1u : 0u;
-    }
+    const auto [n_all, n_others] = hlt::number_components(positions, n, label, roots, others);
     const uint32_t n_left_out = n - n_all - n_others;
     const uint32_t n_components = hlt::min_of(n_all, p.components.bound[event]);
     const uint32_t first_component = p.components.first(event);

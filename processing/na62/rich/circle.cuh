@@ -7,8 +7,8 @@
 // polynomial of third order is Taubin's fit, of fourth order Pratt's.
 #pragma once
 
-#include "framework/device/lanes.cuh"
 #include "na62/rich/generated/rich_types.h"
+#include "na62/rich/ring_lanes.cuh"
 
 namespace hlt {
 
@@ -99,7 +99,7 @@ __device__ __forceinline__ circle<Lanes> solve_circle(const circle_sums<Lanes>& 
             const Lanes next = root - value / (slope == zero ? one : slope);
             // Rounding may leave a root below 0 for points on a circle.
             const Lanes at_least_zero = next < zero ? zero : next;
-            last_step = absolute(at_least_zero - root);
+            last_step = magnitude(at_least_zero - root);
             root = at_least_zero;
         }
     }
@@ -131,60 +131,69 @@ template <typename Lanes>
 struct fitted_ring {
     circle<Lanes> line;
     Lanes hits, squares;
+    lane_mask<Lanes> is_stable;  // another refit with the same hits and window gives the same ring
 };
 
-/// Fit the circle of those of n hits for which `taken` is 1.
+/// The circle of the hits in `taken`, given the sums of their coordinates.
 template <typename Lanes>
 __device__ __forceinline__ circle<Lanes> fit_taken(const float* hit_x, const float* hit_y, uint32_t n,
-                                                   const Lanes* taken, uint32_t method, float min_spread, Lanes& hits)
+                                                   const lane_mask<Lanes>* taken, circle_sums<Lanes> sums,
+                                                   uint32_t method, float min_spread)
 {
     const Lanes zero{};
-    circle_sums<Lanes> sums;
-    sums.clear();
-    for (uint32_t k = 0; k < n; ++k) sums.add_point(zero + hit_x[k], zero + hit_y[k], taken[k] > zero);
     sums.finish_mean();
-    for (uint32_t k = 0; k < n; ++k) sums.add_products(zero + hit_x[k], zero + hit_y[k], taken[k] > zero);
-    hits = sums.n;
+    for (uint32_t k = 0; k < n; ++k) sums.add_products(zero + hit_x[k], zero + hit_y[k], taken[k]);
     return solve_circle(sums, method, min_spread);
 }
 
-/// Fit the circle of those of n hits that lie within `window` of an earlier circle, and say in `taken` which these are.
-template <typename Lanes>
-__device__ __forceinline__ circle<Lanes> refit_circle(const float* hit_x, const float* hit_y, uint32_t n,
-                                                      const circle<Lanes>& before, float window, uint32_t method,
-                                                      float min_spread, Lanes* taken, Lanes& hits)
+/// Take the hits within `window` of a circle, and sum up their coordinates. Returns in which lanes they differ from
+/// those that were taken before; compares: `taken` has these.
+template <bool compares, typename Lanes>
+__device__ __forceinline__ lane_mask<Lanes> take_near(const float* hit_x, const float* hit_y, uint32_t n,
+                                                      const circle<Lanes>& line, float window, lane_mask<Lanes>* taken,
+                                                      circle_sums<Lanes>& sums)
 {
-    const Lanes zero{}, one = zero + 1.f, reach = zero + window;
-    for (uint32_t k = 0; k < n; ++k)
-        taken[k] = absolute(residual(before, zero + hit_x[k], zero + hit_y[k])) <= reach ? one : zero;
-    circle<Lanes> found = fit_taken(hit_x, hit_y, n, taken, method, min_spread, hits);
-    found.valid = before.valid > zero ? found.valid : zero;
-    return found;
+    const Lanes zero{}, reach = zero + window;
+    lane_mask<Lanes> changed{};
+    sums.clear();
+    for (uint32_t k = 0; k < n; ++k) {
+        const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
+        const lane_mask<Lanes> is_near = magnitude(residual(line, x, y)) <= reach;
+        if (compares) changed |= is_near ^ taken[k];
+        taken[k] = is_near;
+        sums.add_point(x, y, is_near);
+    }
+    return changed;
 }
 
-/// Sum of the squared residuals of the hits for which `taken` is 1.
+/// Sum of the squared residuals of the hits in `taken`.
 template <typename Lanes>
 __device__ __forceinline__ Lanes squares_of_taken(const float* hit_x, const float* hit_y, uint32_t n,
-                                                  const circle<Lanes>& line, const Lanes* taken)
+                                                  const circle<Lanes>& line, const lane_mask<Lanes>* taken)
 {
     const Lanes zero{};
     Lanes squares = zero;
     for (uint32_t k = 0; k < n; ++k) {
         const Lanes distance = residual(line, zero + hit_x[k], zero + hit_y[k]);
-        squares += taken[k] > zero ? distance * distance : zero;
+        squares += taken[k] ? distance * distance : zero;
     }
     return squares;
 }
 
-/// The circle of refit_circle and how well its hits agree with it.
+/// The circle of the hits within `window` of an earlier one, and how well they agree with it.
 template <typename Lanes>
 __device__ __forceinline__ fitted_ring<Lanes> refit_ring(const float* hit_x, const float* hit_y, uint32_t n,
                                                          const circle<Lanes>& before, float window, uint32_t method,
                                                          float min_spread)
 {
-    Lanes taken[rich_max_hits];
-    fitted_ring<Lanes> found;
-    found.line = refit_circle(hit_x, hit_y, n, before, window, method, min_spread, taken, found.hits);
+    const Lanes zero{};
+    lane_mask<Lanes> taken[rich_max_hits];
+    circle_sums<Lanes> sums;
+    fitted_ring<Lanes> found{};
+    take_near<false>(hit_x, hit_y, n, before, window, taken, sums);
+    found.hits = sums.n;
+    found.line = fit_taken(hit_x, hit_y, n, taken, sums, method, min_spread);
+    found.line.valid = before.valid > zero ? found.line.valid : zero;
     found.squares = squares_of_taken(hit_x, hit_y, n, found.line, taken);
     return found;
 }

@@ -42,11 +42,14 @@ __device__ triplet_cuts cuts_of(const Parameters& p)
     return {p.min_distance, p.tolerance, p.first_window, p.window, p.min_spread, p.method, p.refits};
 }
 
-template <typename Parameters>
-__device__ bool is_good_ring(const Parameters& p, const fitted_ring<float>& ring)
+/// Whether the ring in each lane may be taken.
+template <typename Parameters, typename Lanes>
+__device__ __forceinline__ lane_mask<Lanes> is_good_ring(const Parameters& p, const fitted_ring<Lanes>& ring)
 {
-    return ring.line.valid != 0.f && ring.hits >= static_cast<float>(p.min_hits) && ring.line.radius >= p.min_radius &&
-           ring.line.radius <= p.max_radius && ring.squares <= p.max_mean_square * ring.hits;
+    const Lanes zero{};
+    return (ring.line.valid > zero) & (ring.hits >= zero + static_cast<float>(p.min_hits)) &
+           (ring.line.radius >= zero + p.min_radius) & (ring.line.radius <= zero + p.max_radius) &
+           (ring.squares <= p.max_mean_square * ring.hits);
 }
 
 /// Whether triplets that skip more hits may find a ring where the others have found none.
@@ -63,22 +66,25 @@ __device__ bool is_near(const Parameters& p, const circle<float>& ring, float x,
     return dx * dx + dy * dy + dr * dr < p.merge_distance * p.merge_distance;
 }
 
-/// Take the best ring of the triplets: that with most hits, then with the least sum of squares, then the first one. Its
-/// hits are no longer free. A ring near an earlier one is merged with it: it only takes its hits away. Without a good
-/// ring, the next triplets skip one more hit. Returns false if the search has ended.
-template <typename Parameters>
-__device__ bool take_best_ring(const Parameters& p, ring_search& search)
+/// The best of the rings whose bits are set: that with most hits, then with the least sum of squares, then the first
+/// one. There is one.
+template <typename Value>
+__device__ __forceinline__ uint32_t best_ring(uint32_t good, const Value& hits, const Value& squares)
 {
-    uint32_t best = p.triplets;
-    for (uint32_t t = 0; t < p.triplets; ++t) {
-        const fitted_ring<float>& ring = search.of_triplets[t];
-        if (!is_good_ring(p, ring)) continue;
-        if (best == p.triplets || ring.hits > search.of_triplets[best].hits ||
-            (ring.hits == search.of_triplets[best].hits && ring.squares < search.of_triplets[best].squares))
-            best = t;
+    uint32_t best = 8;
+    for (uint32_t t = 0; t < 8u; ++t) {
+        if ((good >> t & 1u) == 0u) continue;
+        if (best == 8u || hits[t] > hits[best] || (hits[t] == hits[best] && squares[t] < squares[best])) best = t;
     }
-    if (best == p.triplets) return skips_more(p, search);
-    const circle<float> line = search.of_triplets[best].line;
+    return best;
+}
+/// Take a ring, or skip a hit more if `is_good` is false. A ring near an earlier one is merged with it: it only takes
+/// its hits away. remove_hits(line): takes the hits away. Returns false if the search has ended.
+template <typename Parameters, typename RemoveHits>
+__device__ __forceinline__ bool take_ring(const Parameters& p, ring_search& search, bool is_good,
+                                          const circle<float>& line, const RemoveHits& remove_hits)
+{
+    if (!is_good) return skips_more(p, search);
     bool is_new = true;
     for (uint32_t r = 0; r < search.n_rings; ++r)
         if (is_near(p, line, search.rings[r].x, search.rings[r].y, search.rings[r].radius)) is_new = false;
@@ -87,16 +93,9 @@ __device__ bool take_best_ring(const Parameters& p, ring_search& search)
         return false;
     }
     if (is_new) search.rings[search.n_rings++] = line;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < search.n_free; ++k) {
-        const float x = search.x[k], y = search.y[k];
-        if (absolute(residual(line, x, y)) <= p.window) continue;
-        search.x[n] = x;
-        search.y[n++] = y;
-    }
-    search.n_free = n;
+    remove_hits(line);
     search.skipped = 0;
-    return n >= p.min_hits;
+    return search.n_free >= p.min_hits;
 }
 
 /// Write the rings of an event after the last fit. Two rings that this fit has made one are written once.

@@ -11,6 +11,35 @@
 #include "na62/rich/generated/rich_search_rings.h"
 #include "na62/rich/ring_choice.cuh"
 
+namespace hlt {
+
+/// Take the best ring of the triplets. Its hits are no longer free.
+template <typename Parameters>
+__device__ bool take_best_ring(const Parameters& p, ring_search& search)
+{
+    float hits[8], squares[8];
+    uint32_t good = 0;
+    for (uint32_t t = 0; t < p.triplets; ++t) {
+        const fitted_ring<float>& ring = search.of_triplets[t];
+        hits[t] = ring.hits;
+        squares[t] = ring.squares;
+        good |= is_good_ring(p, ring) ? 1u << t : 0u;
+    }
+    const circle<float> line = search.of_triplets[good != 0u ? best_ring(good, hits, squares) : 0u].line;
+    return take_ring(p, search, good != 0u, line, [&](const circle<float>& taken) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < search.n_free; ++k) {
+            const float x = search.x[k], y = search.y[k];
+            search.x[n] = x;
+            search.y[n] = y;
+            n += magnitude(residual(taken, x, y)) <= p.window ? 0u : 1u;
+        }
+        search.n_free = n;
+    });
+}
+
+}  // namespace hlt
+
 HLT_KERNEL(rich_search_rings)
 {
     const uint32_t event = blockIdx.x;

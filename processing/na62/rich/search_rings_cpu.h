@@ -12,8 +12,41 @@ static_assert(rich_max_rings <= 8u);
 /// Lane l of a ring in each lane.
 inline fitted_ring<float> lane_of(const fitted_ring<float8>& rings, uint32_t l)
 {
-    return {
-        {rings.line.x[l], rings.line.y[l], rings.line.radius[l], rings.line.valid[l]}, rings.hits[l], rings.squares[l]};
+    return {{rings.line.x[l], rings.line.y[l], rings.line.radius[l], rings.line.valid[l]},
+            rings.hits[l],
+            rings.squares[l],
+            rings.is_stable[l] != 0};
+}
+
+/// The best of the good rings of the triplets in the lanes; not valid if none is good.
+template <typename Parameters>
+inline __attribute__((always_inline)) fitted_ring<float> best_of_lanes(const Parameters& p,
+                                                                       const fitted_ring<float8>& rings)
+{
+    const uint32_t good = bits_of(is_good_ring(p, rings)) & ((1u << p.triplets) - 1u);
+    if (good == 0u) return {};
+    return lane_of(rings, best_ring(good, rings.hits, rings.squares));
+}
+
+/// Take the hits near a circle away, eight at once.
+inline __attribute__((always_inline)) void remove_hits(ring_search& search, const circle<float>& line, float window)
+{
+    static_assert(rich_max_hits % 8u == 0u);
+    const float8 zero{};
+    const circle<float8> lines{zero + line.x, zero + line.y, zero + line.radius, zero};
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < search.n_free; k += 8u) {
+        float8 x, y;
+        load8(x, search.x + k);
+        load8(y, search.y + k);
+        const uint32_t here = (1u << min_of(search.n_free - k, 8u)) - 1u;
+        const uint32_t left = here & ~bits_of(magnitude(residual(lines, x, y)) <= window);
+        // At most k hits come before, so no hit is written before it is read.
+        store_packed(search.x + n, x, left);
+        store_packed(search.y + n, y, left);
+        n += static_cast<uint32_t>(__builtin_popcount(left));
+    }
+    search.n_free = n;
 }
 
 }  // namespace hlt
@@ -33,18 +66,23 @@ HLT_CPU_FORM(rich_search_rings)
         axis_y[t] = hlt::axis_y_of(t);
     }
     hlt::ring_search search;
-    std::memcpy(search.x, hit_x, n * sizeof(float));
-    std::memcpy(search.y, hit_y, n * sizeof(float));
+    std::memcpy(search.x, hit_x, sizeof search.x);
+    std::memcpy(search.y, hit_y, sizeof search.y);
     search.n_free = n;
     search.n_rings = search.skipped = search.left_out = 0;
+    hlt::fitted_ring<float> of_first_pass{};
     bool goes_on = true;
     for (uint32_t pass = 0; goes_on && pass < hlt::rich_max_passes; ++pass) {
         const hlt::fitted_ring<hlt::float8> rings =
             hlt::ring_of_triplet(search.x, search.y, search.n_free, axis_x, axis_y, cuts, search.skipped);
-        for (uint32_t t = 0; t < p.triplets; ++t) search.of_triplets[t] = hlt::lane_of(rings, t);
-        goes_on = hlt::take_best_ring(p, search);
+        const hlt::fitted_ring<float> best = hlt::best_of_lanes(p, rings);
+        if (pass == 0) of_first_pass = best;
+        goes_on = hlt::take_ring(p, search, best.line.valid != 0.f, best.line,
+                                 [&](const auto& line) { hlt::remove_hits(search, line, p.window); });
     }
     if (goes_on) search.left_out = 1;
+    // Most events have one ring, found among all hits and stable: the last fit would repeat its own.
+    if (search.n_rings == 1u && of_first_pass.is_stable) return hlt::write_rings(p, event, search, &of_first_pass);
     hlt::circle<hlt::float8> lines{};
     for (uint32_t r = 0; r < search.n_rings; ++r) {
         lines.x[r] = search.rings[r].x;

@@ -21,6 +21,15 @@ struct triplet_cuts {
 template <typename Lanes>
 struct lane_point {
     Lanes x, y, projection;
+
+    /// Become a point that lies further along the axis. The maximum keeps the comparison off the chain from hit to hit.
+    __device__ __forceinline__ void take_further(const Lanes& of_x, const Lanes& of_y, const Lanes& along)
+    {
+        const auto further = along > projection;
+        x = further ? of_x : x;
+        y = further ? of_y : y;
+        projection = larger_of(along, projection);
+    }
 };
 
 template <typename Lanes>
@@ -45,31 +54,29 @@ __device__ __forceinline__ triplet<Lanes> find_triplet(const float* hit_x, const
                                                        const Lanes& axis_x, const Lanes& axis_y, float min_distance,
                                                        uint32_t skipped)
 {
-    const Lanes zero{}, least = zero + min_distance * min_distance;
+    const Lanes zero{}, least = zero + min_distance * min_distance, none = zero + no_projection;
     triplet<Lanes> found;
     Lanes end = zero - no_projection;
     for (uint32_t skip = 0; skip <= skipped; ++skip) {
         if (skip != 0) end = found.a.projection;
-        found.a = {zero, zero, zero + no_projection};
+        found.a = {zero, zero, none};
         for (uint32_t k = 0; k < n; ++k) {
             const Lanes x = zero + hit_x[k], y = zero + hit_y[k], along = x * axis_x + y * axis_y;
-            const auto further = (along > found.a.projection) & (along < end);
-            found.a = {further ? x : found.a.x, further ? y : found.a.y, further ? along : found.a.projection};
+            found.a.take_further(x, y, along < end ? along : none);
         }
     }
-    found.b = found.c = {zero, zero, zero + no_projection};
+    found.b = found.c = {zero, zero, none};
     for (uint32_t k = 0; k < n; ++k) {
         const Lanes x = zero + hit_x[k], y = zero + hit_y[k], along = x * axis_x + y * axis_y;
         const Lanes ax = x - found.a.x, ay = y - found.a.y;
-        const auto further = (along > found.b.projection) & (along < end) & (ax * ax + ay * ay >= least);
-        found.b = {further ? x : found.b.x, further ? y : found.b.y, further ? along : found.b.projection};
+        const auto apart = (along < end) & (ax * ax + ay * ay >= least);
+        found.b.take_further(x, y, apart ? along : none);
     }
     for (uint32_t k = 0; k < n; ++k) {
         const Lanes x = zero + hit_x[k], y = zero + hit_y[k], along = x * axis_x + y * axis_y;
         const Lanes ax = x - found.a.x, ay = y - found.a.y, bx = x - found.b.x, by = y - found.b.y;
-        const auto further =
-            (along > found.c.projection) & (along < end) & (ax * ax + ay * ay >= least) & (bx * bx + by * by >= least);
-        found.c = {further ? x : found.c.x, further ? y : found.c.y, further ? along : found.c.projection};
+        const auto apart = (along < end) & (ax * ax + ay * ay >= least) & (bx * bx + by * by >= least);
+        found.c.take_further(x, y, apart ? along : none);
     }
     return found;
 }
@@ -80,25 +87,37 @@ __device__ __forceinline__ fitted_ring<Lanes> ring_of_triplet(const float* hit_x
                                                               const Lanes& axis_x, const Lanes& axis_y,
                                                               const triplet_cuts& cuts, uint32_t skipped)
 {
-    const Lanes zero{}, one = zero + 1.f;
+    const Lanes zero{};
     const triplet<Lanes> of = find_triplet(hit_x, hit_y, n, axis_x, axis_y, cuts.min_distance, skipped);
     const auto complete = of.c.projection > zero + no_projection;
     const Lanes ab = distance_of(of.a.x, of.a.y, of.b), ac = distance_of(of.a.x, of.a.y, of.c),
                 bc = distance_of(of.b.x, of.b.y, of.c);
-    Lanes taken[rich_max_hits];
+    lane_mask<Lanes> taken[rich_max_hits];
+    circle_sums<Lanes> sums;
+    sums.clear();
     for (uint32_t k = 0; k < n; ++k) {
         const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
         const Lanes p1 = ab * distance_of(x, y, of.c), p2 = ac * distance_of(x, y, of.b),
                     p3 = bc * distance_of(x, y, of.a);
-        const Lanes larger = p1 < p2 ? p2 : p1, largest = larger < p3 ? p3 : larger;
-        taken[k] = p1 + p2 + p3 - 2.f * largest <= cuts.tolerance * largest ? one : zero;
+        const Lanes largest = larger_of(larger_of(p1, p2), p3);
+        taken[k] = p1 + p2 + p3 - 2.f * largest <= cuts.tolerance * largest;
+        sums.add_point(x, y, taken[k]);
     }
-    fitted_ring<Lanes> ring;
-    ring.line = fit_taken(hit_x, hit_y, n, taken, cuts.method, cuts.min_spread, ring.hits);
+    fitted_ring<Lanes> ring{};
+    ring.hits = sums.n;
+    ring.line = fit_taken(hit_x, hit_y, n, taken, sums, cuts.method, cuts.min_spread);
     ring.line.valid = complete ? ring.line.valid : zero;
     for (uint32_t pass = 0; pass < cuts.refits; ++pass) {
+        const lane_mask<Lanes> valid = ring.line.valid > zero;
+        if (!any_lane(valid)) return ring;
         const float window = pass == 0 ? cuts.first_window : cuts.window;
-        ring.line = refit_circle(hit_x, hit_y, n, ring.line, window, cuts.method, cuts.min_spread, taken, ring.hits);
+        const lane_mask<Lanes> changed = take_near<true>(hit_x, hit_y, n, ring.line, window, taken, sums);
+        if (pass != 0) ring.is_stable = changed == lane_mask<Lanes>{};
+        // The same hits give the same circle.
+        if (!any_lane(changed & valid)) continue;
+        ring.hits = sums.n;
+        ring.line = fit_taken(hit_x, hit_y, n, taken, sums, cuts.method, cuts.min_spread);
+        ring.line.valid = valid ? ring.line.valid : zero;
     }
     ring.squares = squares_of_taken(hit_x, hit_y, n, ring.line, taken);
     return ring;

@@ -371,6 +371,31 @@ def test_a_scope_of_an_ipv6_address_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "sender", "is_reached"),
+    [
+        ("10.0.0.1", "10.0.0.2", True),
+        ("10.0.0.1", "fd00::2", False),
+        ("0.0.0.0", "fd00::2", False),
+        ("0.0.0.0", "::ffff:10.0.0.2", True),
+        ("[fd00::1]", "fd00::2", True),
+        ("[fd00::1]", "10.0.0.2", False),
+        ("[::]", "10.0.0.2", True),
+        ("[::]", "fd00::2", True),
+        ("[::ffff:10.0.0.1]", "10.0.0.2", True),
+        ("[::ffff:10.0.0.1]", "fd00::2", False),
+    ],
+)
+def test_a_sender_of_the_other_version_of_ip_is_refused(
+    tmp_path: Path, address: str, sender: str, is_reached: bool
+) -> None:
+    path = write(tmp_path, UDP.format(sender=sender).replace("127.0.0.1", address))
+    if is_reached:
+        assert load_config(path).udp.senders[0].sources == (3, 4)
+    else:
+        assert f"udp.senders: {sender} cannot send to udp://{address}:0" in refusal(path)
+
+
+@pytest.mark.parametrize(
     ("endpoint", "is_refused"),
     [("tcp://10.0.0.1:5571", True), ("tcp://[fe80::1]:5571", True), ("tcp://farm1:5571", True),
      ("tcp://127.0.0.1:5571", False), ("tcp://localhost:5571", False), ("ipc:///run/combiner", False)],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import dpkt
@@ -87,9 +89,7 @@ def test_meps_of_other_than_whole_packets_are_regrouped_into_full_packets(sample
 
 
 def frame_of(datagram: bytes) -> bytes:
-    udp = dpkt.udp.UDP(sport=4000, dport=5560, data=datagram)
-    udp.ulen = len(udp)
-    ip = dpkt.ip.IP(src=bytes((10, 0, 0, 2)), dst=bytes((10, 0, 0, 1)), p=dpkt.ip.IP_PROTO_UDP, data=udp)
+    ip = dpkt.ip.IP(ipv4_of(datagram))
     return bytes(dpkt.ethernet.Ethernet(src=bytes(6), dst=bytes(6), type=dpkt.ethernet.ETH_TYPE_IP, data=ip))
 
 
@@ -108,6 +108,62 @@ def test_a_capture_gives_its_datagrams_with_their_times_and_skips_other_packets(
     path.write_bytes(b"no capture at all, but 24 bytes or more")
     with pytest.raises(FeedError, match="not a capture of tcpdump"):
         next(datagrams_of_capture(path, lambda: None))
+
+
+def udp_of(datagram: bytes) -> dpkt.udp.UDP:
+    udp = dpkt.udp.UDP(sport=4000, dport=5560, data=datagram)
+    udp.ulen = len(udp)
+    return udp
+
+
+def ipv4_of(datagram: bytes) -> bytes:
+    ip = dpkt.ip.IP(src=bytes((10, 0, 0, 2)), dst=bytes((10, 0, 0, 1)), p=dpkt.ip.IP_PROTO_UDP, data=udp_of(datagram))
+    ip.len = len(ip)
+    return bytes(ip)
+
+
+def ipv6_of(datagram: bytes, options: bytes = b"") -> bytes:
+    """options: headers between that of IPv6 and that of UDP."""
+    content = options + bytes(udp_of(datagram))
+    first = 0 if options else dpkt.ip.IP_PROTO_UDP
+    address = bytes(15) + b"\1"
+    return bytes(dpkt.ip6.IP6(src=address, dst=address, nxt=first, hlim=64, plen=len(content), data=content))
+
+
+def sll2_of(packet: bytes, ether_type: int) -> bytes:
+    """As `tcpdump -i any` writes it today: type, 2 bytes, interface, ARPHRD type, kind, length and address."""
+    return struct.pack(">HHIHBB8s", ether_type, 0, 1, 1, 0, 6, bytes(8)) + packet
+
+
+HOP_BY_HOP = bytes((dpkt.ip.IP_PROTO_UDP, 0, 1, 4, 0, 0, 0, 0))
+ETHERNET, RAW, RAW_OF_BSD, SLL2 = 1, 101, 12, 276
+
+
+@pytest.mark.parametrize(
+    ("link_type", "frame"),
+    [
+        (ETHERNET, lambda datagram: bytes(12) + b"\x86\xdd" + ipv6_of(datagram)),
+        (ETHERNET, lambda datagram: bytes(12) + b"\x86\xdd" + ipv6_of(datagram, HOP_BY_HOP)),
+        (RAW, ipv6_of),
+        (RAW, ipv4_of),
+        (RAW_OF_BSD, ipv6_of),
+        (SLL2, lambda datagram: sll2_of(ipv6_of(datagram), 0x86DD)),
+        (SLL2, lambda datagram: sll2_of(ipv4_of(datagram), 0x0800)),
+    ],
+)
+def test_a_capture_of_each_link_type_gives_its_datagrams_over_ipv4_and_ipv6(
+    tmp_path: Path, link_type: int, frame: Callable[[bytes], bytes]
+) -> None:
+    sent = [datagram for _, _, datagram in burst_of(3)]
+    path = tmp_path / "boards.pcap"
+    with path.open("wb") as file:
+        writer = dpkt.pcap.Writer(file, linktype=link_type)
+        for each in [*map(frame, sent), b"", b"\x60"]:
+            writer.writepkt(each, ts=1.0)
+    skipped: list[None] = []
+    packets = list(datagrams_of_capture(path, lambda: skipped.append(None)))
+    assert [packet.datagram for packet in packets] == sent
+    assert len(skipped) == 2
 
 
 @pytest.mark.loopback

@@ -118,6 +118,33 @@ async def test_each_event_of_a_burst_is_decided_once_and_a_lost_packet_is_counte
     assert closes(accounts)
 
 
+async def test_a_node_takes_datagrams_over_ipv6_and_ipv4_at_once(tmp_path: Path) -> None:
+    """Each source sends with a version of its own; the version of the other one gives it no right."""
+    senders = [{"address": "::1", "sources": SOURCES[:1]}, {"address": "127.0.0.1", "sources": SOURCES[1:]}]
+    config = udp_config(tmp_path, endpoint="udp://[::]:0", senders=senders)
+    with (
+        socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as v6,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as v4,
+    ):
+        try:
+            v6.bind(("::1", 0))
+        except OSError as error:
+            pytest.skip(f"this machine has no IPv6: {error}")
+        ways = {SOURCES[0]: (v6, "::1"), SOURCES[1]: (v4, "127.0.0.1")}
+        async with running_node(config) as (node, _):
+            _, port = port_of(node)
+            packets = burst_of(PACKETS, ends_run=True)
+            foreign = next(datagram for source, _, datagram in packets if source == SOURCES[0])
+            v4.sendto(foreign, ("127.0.0.1", port))
+            for source, _, datagram in packets:
+                way, host = ways[source]
+                way.sendto(datagram, (host, port))
+            await eventually(lambda: has_acknowledged(node, 1))
+            await eventually(lambda: node.counters.udp.refused[UdpRefusal.FOREIGN_SOURCE] == 1)
+            assert node.counters.meps_closed[CloseReason.COMPLETE] == 1
+            assert node.counters.udp.datagrams == 2 * PACKETS
+
+
 async def test_a_run_that_the_node_does_not_take_is_discarded_and_counted(
     tmp_path: Path, senders: dict[int, socket.socket]
 ) -> None:

@@ -23,6 +23,9 @@ SETTINGS = {
         "",
         "[sequence.rich_search_rings]\ntriplets = 4\nmethod = 0\nmax_skipped = 2\n",
         "[sequence.rich_search_rings]\nmethod = 2\nmin_hits = 3\ntolerance = 0.05\nmin_radius = 1.0\nrefits = 0\n",
+        # One refit, with the first window: its ring is not that of the last fit, even if its hits stay the same.
+        "[sequence.rich_search_rings]\nrefits = 1\n",
+        "[sequence.rich_search_rings]\nrefits = 2\nwindow = 4.0\nmin_hits = 5\n",
     ],
 }
 
