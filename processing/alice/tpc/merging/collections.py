@@ -8,7 +8,7 @@ from hltnode.processing.alice.tpc.collections import (
     first_of_event,
     tracks,
 )
-from hltnode.processing.framework.collections import U8, U16, U32, Collection, Placement, Record, Role, SharedTypes
+from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Record, Role, SharedTypes
 
 SLOPE_BINS, DIRECTION_BINS = 64, 64
 """Bins of segments: |pz / pT|, and the axis of the helix."""
@@ -128,6 +128,10 @@ merged_size = merged_tracks.column("size", U16)
 """Segments of each merged track."""
 merged_run = merged_tracks.column("run", U16)
 """Segments of the first way through the TPC, outwards or inwards; they come first."""
+merged_particle = merged_tracks.column("particle", U8)
+"""The particle that the fit assumes: 0 pion, 1 kaon, 2 proton."""
+merged_ionisation = merged_tracks.column("ionisation", F32)
+"""Truncated mean of the charges per cm, relative to a minimum ionising particle."""
 merged_segments = Collection("tpc_merged_segments", capacity=tracks.capacity, placement=tracks.placement)
 merged_segment = merged_segments.column("segment", U32)
 """Numbers of the segments of each merged track among the tracks of the event, in the order of flight."""
