@@ -64,6 +64,8 @@ class Merged:
         self.bins, self.longer = columns["tpc_tracks.bin"][of], columns["tpc_tracks.longer"][of].astype(np.int64)
         self.rows = columns["tpc_tracks.rows"][2 * first : 2 * (first + n)].reshape(n, 2)
         self.best = columns["tpc_tracks.best_end"][2 * first : 2 * (first + n)].astype(np.int64)
+        self.turn_score = columns["tpc_tracks.turn_score"][of]
+        self.turn_chain = columns["tpc_tracks.turn_chain"][of].astype(np.int64)
         self.first_hit = columns["tpc_tracks.first_hit"][of]
         hit = (begin // 2 + event * 288) * 3
         self.hits = columns["tpc_track_clusters.cluster"][hit : hit + int(columns["tpc_track_clusters.count"][event])]

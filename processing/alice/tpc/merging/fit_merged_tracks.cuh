@@ -17,55 +17,56 @@ namespace hlt {
 /// Segments of an event with their clusters.
 struct tpc_segments {
     const tpc_track* tracks;
-    const uint32_t *first_hit, *hits;
+    const uint32_t *first_hit, *clusters;
+    const tpc_track_hit* hits;
     tpc_places places;
-    const uint16_t* charges;  // by the number of the cluster
 
-    __device__ uint32_t cluster(uint32_t segment, uint32_t i) const { return hits[first_hit[segment] + i]; }
-    __device__ uint32_t row(uint32_t segment, uint32_t i) const { return places.row[cluster(segment, i)]; }
+    __device__ uint32_t cluster(uint32_t segment, uint32_t i) const { return clusters[first_hit[segment] + i]; }
+    __device__ uint32_t row(uint32_t segment, uint32_t i) const { return hits[first_hit[segment] + i].row; }
 };
 
 /// Clusters of some segments, row by row outwards or inwards; of equal rows those of the segment that is first in this
 /// direction. A cluster that two segments share comes once.
 struct tpc_row_order {
+    static constexpr uint8_t no_row = 255;  // of a segment without clusters that are left
     const uint32_t* segments;
     uint32_t n;
     bool outwards;
-    uint8_t taken[tpc_max_segments];
+    uint8_t taken[tpc_max_segments], row[tpc_max_segments];  // clusters taken, and the row of the next one
     uint32_t last;
 
-    __device__ void start(bool to_outside)
+    __device__ void start(const tpc_segments& of, bool to_outside)
     {
         outwards = to_outside;
         last = tpc_no_end;
-        for (uint32_t i = 0; i < n; ++i) taken[i] = 0;
+        for (uint32_t i = 0; i < n; ++i) {
+            taken[i] = 0;
+            row[i] = static_cast<uint8_t>(of.row(segments[i], outwards ? 0u : of.tracks[segments[i]].n_clusters - 1u));
+        }
     }
-    /// The next cluster, and the slice in which it is; false at the end.
-    __device__ bool next(const tpc_segments& of, uint32_t& cluster, uint32_t& slice)
+    /// The place of the next cluster among those of the tracks, and the slice in which it is; false at the end.
+    __device__ bool next(const tpc_segments& of, uint32_t& hit, uint32_t& slice)
     {
         while (true) {
-            uint32_t found = n, best = 0;
+            uint32_t found = n;
             for (uint32_t k = 0; k < n; ++k) {
-                const uint32_t i = outwards ? k : n - 1u - k, size = of.tracks[segments[i]].n_clusters;
-                if (taken[i] == size) continue;
-                const uint32_t row = of.row(segments[i], outwards ? taken[i] : size - 1u - taken[i]);
-                if (found == n || (outwards ? row < best : row > best)) {
-                    found = i;
-                    best = row;
-                }
+                const uint32_t i = outwards ? k : n - 1u - k;
+                if (row[i] == no_row) continue;
+                if (found == n || (outwards ? row[i] < row[found] : row[i] > row[found])) found = i;
             }
             if (found == n) return false;
-            const tpc_track& track = of.tracks[segments[found]];
-            const uint32_t at = outwards ? taken[found] : track.n_clusters - 1u - taken[found];
-            ++taken[found];
-            cluster = of.cluster(segments[found], at);
-            slice = track.slice;
-            if (cluster == last) continue;
-            last = cluster;
+            const uint32_t segment = segments[found], size = of.tracks[segment].n_clusters;
+            const uint32_t at = taken[found]++;
+            hit = of.first_hit[segment] + (outwards ? at : size - 1u - at);
+            slice = of.tracks[segment].slice;
+            row[found] = at + 1u == size ? no_row : static_cast<uint8_t>(of.hits[outwards ? hit + 1u : hit - 1u].row);
+            if (of.clusters[hit] == last) continue;
+            last = of.clusters[hit];
             return true;
         }
     }
 };
+static_assert(tpc_rows <= tpc_row_order::no_row);
 
 /// Variances of the start of a fit, in units of those of its first parameters.
 constexpr float tpc_refit_variance = 100.f;
@@ -89,14 +90,14 @@ __device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, t
 {
     const float loss = energy_loss * ionisation_of(over_p2_of(t), filter.mass_square);
     forget(t);
-    order.start(outwards);
+    order.start(of, outwards);
     charges.clear();
     fitted = 0;
-    uint32_t cluster, in;
-    while (order.next(of, cluster, in)) {
+    uint32_t hit, in;
+    while (order.next(of, hit, in)) {
         if (in != slice && !change_slice(filter, t, slice, in)) return false;
         slice = in;
-        const tpc_point at = of.places.point(cluster);
+        const tpc_point at = of.places.point(of.hits[hit]);
         const float from_x = t.x;
         if (!propagate(filter, t, at.x)) return false;
         lose_energy(t, at.x - from_x, loss, filter.mass_square);
@@ -104,7 +105,7 @@ __device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, t
         if (distance2(t, errors, at.y, at.z) > max_fit_chi2) continue;
         update(t, errors, at.y, at.z);
         if (!is_within(filter, t.s)) return false;
-        charges.add(charge_of_cm(t, static_cast<float>(of.charges[cluster]), at.pad));
+        charges.add(charge_of_cm(t, static_cast<float>(of.hits[hit].charge), at.pad));
         ++fitted;
     }
     return true;
@@ -138,14 +139,15 @@ HLT_KERNEL(tpc_fit_merged_tracks)
 {
     if (!p.takes(blockIdx.x)) return;
     const uint32_t event = p.event_of(blockIdx.x), part = blockIdx.x - event * hlt::tpc_merging_parts;
-    const uint32_t first = p.tpc_tracks.first(event), of_event = p.tpc_event_clusters.first(event);
+    const uint32_t first = p.tpc_tracks.first(event);
     const uint32_t first_merged = p.tpc_merged_tracks.first(event), n = p.tpc_merged_tracks.count[event];
-    const hlt::tpc_segments of{p.tpc_tracks.track + first,
-                               p.tpc_tracks.first_hit + first,
-                               p.tpc_track_clusters.cluster + p.tpc_track_clusters.first(event),
-                               {p.tpc_event_clusters.place + of_event, p.tpc_event_clusters.row + of_event,
-                                p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows},
-                               p.tpc_clusters.charges + of_event};
+    const uint32_t first_hit = p.tpc_track_clusters.first(event);
+    const hlt::tpc_segments of{
+        p.tpc_tracks.track + first,
+        p.tpc_tracks.first_hit + first,
+        p.tpc_track_clusters.cluster + first_hit,
+        p.tpc_track_clusters.hit + first_hit,
+        {p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows}};
     const hlt::tpc_filter as_pion = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
     const hlt::tpc_mass_squares masses{
         {as_pion.mass_square, p.kaon_mass * p.kaon_mass, p.proton_mass * p.proton_mass}};

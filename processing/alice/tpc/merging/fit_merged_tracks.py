@@ -1,11 +1,9 @@
 """tpc_fit_merged_tracks: the parameters of merged tracks."""
 
 from hltnode.processing.alice.detector_constants import CHARGED_KAON_MASS, PROTON_MASS
-from hltnode.processing.alice.tpc.collections import cluster_charges, geometry, track, track_cluster
+from hltnode.processing.alice.tpc.collections import geometry, track, track_cluster
 from hltnode.processing.alice.tpc.merging.collections import (
     MERGING_PARTS,
-    cluster_place,
-    cluster_row,
     merged_first_segment,
     merged_ionisation,
     merged_particle,
@@ -15,6 +13,7 @@ from hltnode.processing.alice.tpc.merging.collections import (
     merged_track,
     merged_track_count,
     segment_first_hit,
+    track_hit,
 )
 from hltnode.processing.alice.tpc.merging.constants import FIT_CONSTANTS
 from hltnode.processing.framework.declaration import Algorithm, Grid
@@ -26,7 +25,7 @@ fit_merged_tracks = Algorithm.beside(
     parts=MERGING_PARTS,
     block_size=128,
     reads=(
-        *(geometry, track, track_cluster, segment_first_hit, cluster_place, cluster_row, cluster_charges),
+        *(geometry, track, track_cluster, track_hit, segment_first_hit),
         *(merged_track_count, merged_first_segment, merged_size, merged_run, merged_segment),
     ),
     writes=(merged_track, merged_particle, merged_ionisation),

@@ -19,6 +19,7 @@ from hltnode.processing.alice.tpc.merging.collections import (
     SEGMENT_END,
 )
 from hltnode.processing.alice.tpc.merging.find_clones import find_clones
+from hltnode.processing.alice.tpc.merging.find_turns import find_turns
 from hltnode.processing.alice.tpc.merging.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.link_segments import link_segments
 from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
@@ -28,12 +29,15 @@ from tests.processing.alice.merged_events import Merged, event_of_all_kinds, hel
 from tests.processing.alice.merging_oracle import (
     Limits,
     best_ends,
+    best_turns,
+    chain_numbers,
     clones_of,
     continuation,
     f,
     is_out_of_time,
     longer_segments,
     merged_segments,
+    partners_of,
 )
 from tests.processing.alice.toy_events import columns_of, event_of, mep_of
 from tests.processing.alice.track_oracle import Slice, State
@@ -65,7 +69,7 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     left_out = np.isin(np.arange(len(t)), list(clones.values()))
     limits, c = limits_of(link_segments, "max_gap", "max_overlap")
     assert event.best.tolist() == best_ends(limits, event.ends, event.bins, left_out, c).tolist()
-    expected, is_long = merged_segments(event.best, clones, event.ends)
+    expected, is_long = merged_segments(event.best, clones, event.ends, partners_in(event, clones))
     assert (event.segments, event.run.tolist(), is_long) == (
         [each for each, _ in expected],
         [run for _, run in expected],
@@ -75,6 +79,45 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     sizes = [len(each) for each in event.segments]
     assert max(sizes) >= 4
     assert len(sizes) < 0.6 * len(t)
+
+
+def partners_in(found: Merged, clones: dict[int, int]) -> dict[int, int]:
+    """The pairs of chains of an event, whose turns are those of a search over all pairs."""
+    limits, c = limits_of(find_turns, "max_gap", "max_overlap")
+    chains = chain_numbers(found.best, clones)
+    score, turn = best_turns(limits, found.ends, found.bins, chains, c)
+    assert found.turn_score.tolist() == score.tolist()
+    assert found.turn_chain.tolist() == turn.tolist()
+    return partners_of(chains, score, turn)
+
+
+def test_chains_of_a_particle_that_turns_several_times_are_one_track() -> None:
+    rng = np.random.default_rng(19)
+    given = [
+        helix(q, rng.uniform(0, 6), rng.uniform(0.01, 0.12), 5.0 + 9.0 * i, 3.0)
+        for i, q in enumerate((8, -9, 10, -11, 12, 9.5))
+    ]
+    clusters = together(*given)
+    for number, own in clusters.items():
+        seen = own[rng.random(len(own)) < 0.95]
+        seen["y"] += np.rint(rng.normal(0, 0.08 / 0.0015, len(seen))).astype(np.int16).view(np.uint16)
+        seen["z"] += np.rint(rng.normal(0, 0.08 / 0.004, len(seen))).astype(np.int16).view(np.uint16)
+        clusters[number] = seen
+    mep = mep_of([event_of(clusters)])
+    found = Merged(columns_of(mep))
+    limits, c = limits_of(find_clones, "max_clone_gap", "max_clone_gap")
+    longer = longer_segments(
+        *(limits, c["max_chi2"], found.ends[:, 0], found.bins, found.tracks["slice"]),
+        *(found.tracks["n_clusters"], found.rows),
+    )
+    clones = clones_of(longer)
+    partners = partners_in(found, clones)
+    assert partners
+    expected, _ = merged_segments(found.best, clones, found.ends, partners)
+    assert (found.segments, found.run.tolist()) == ([each for each, _ in expected], [run for _, run in expected])
+    alone = Merged(columns_of(mep, "[sequence.tpc_find_turns]\nmax_turn_chi2 = 0.0\n"))
+    assert (alone.turn_chain == NO_END).all()
+    assert len(found.merged) < len(alone.merged)
 
 
 def event_has_links_out_of_time(event: Merged) -> bool:
@@ -189,8 +232,17 @@ def ends_at(z: NDArray[np.float32]) -> NDArray[np.void]:
     return ends
 
 
-def joined(best: list[int], clones: dict[int, int], ends: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+def joined(
+    best: list[int],
+    clones: dict[int, int],
+    ends: NDArray[np.void],
+    turns: dict[int, tuple[float, int]] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """turns: score and chain of the best turn of some segments."""
     n = len(ends)
+    score, chain = np.full(n, 1e30, np.float32), np.full(n, NO_END, np.uint32)
+    for i, (of_turn, to) in (turns or {}).items():
+        score[i], chain[i] = of_turn, to
     longer, shorter = np.full(n, NO_END, np.uint32), np.full(n, NO_END, np.uint32)
     for of, clone in clones.items():
         longer[clone], shorter[of] = of, clone
@@ -201,6 +253,8 @@ def joined(best: list[int], clones: dict[int, int], ends: NDArray[np.void]) -> d
         "tpc_tracks.best_end": np.array(best, np.uint32),
         "tpc_tracks.longer": longer,
         "tpc_tracks.shorter": shorter,
+        "tpc_tracks.turn_score": score,
+        "tpc_tracks.turn_chain": chain,
     }
     return run_algorithms([join_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
 
@@ -237,6 +291,47 @@ def test_a_chain_that_is_too_long_stays_apart_and_is_noted() -> None:
         assert long_too == is_long
         assert result_of(found) == expected
         assert len(expected) == (n if is_long else 1)
+
+
+def chain_of_links(n: int, first: int) -> list[int]:
+    """Segments first to first + n - 1, each linked from its outer end to the inner one of the next."""
+    best = [
+        [2 * i - 1 if i > first else NO_END, 2 * i + 2 if i < first + n - 1 else NO_END]
+        for i in range(first, first + n)
+    ]
+    return [each for pair in best for each in pair]
+
+
+def test_two_chains_are_one_track_if_each_is_the_best_turn_of_the_other() -> None:
+    def tracks(sizes: list[int], turns: dict[int, tuple[float, int]], z: list[float]) -> list[tuple[list[int], int]]:
+        firsts = np.cumsum([0, *sizes[:-1]])
+        best = [each for n, i in zip(sizes, firsts, strict=True) for each in chain_of_links(n, int(i))]
+        ends = np.zeros((sum(sizes), 2), SEGMENT_END.dtype)
+        ends["z"] = np.repeat(z, sizes)[:, None]
+        found = joined(best, {}, ends, turns)
+        chains = chain_numbers(np.array(best, np.int64), {})
+        score, turn = np.full(len(ends), 1e30, np.float32), np.full(len(ends), NO_END, np.int64)
+        for i, (of_turn, to) in turns.items():
+            score[i], turn[i] = of_turn, to
+        expected, _ = merged_segments(np.array(best, np.int64), {}, ends, partners_of(chains, score, turn))
+        assert result_of(found) == expected
+        return expected
+
+    # Segments 1 and 4 name the chain of the other; the one with the smaller |z| comes first.
+    pair = {1: (3.0, 2), 4: (3.0, 0)}
+    assert tracks([2, 3], pair, [1.0, -2.0]) == [([0, 1, 2, 3, 4], 2)]
+    assert tracks([2, 3], pair, [-2.0, 1.0]) == [([2, 3, 4, 0, 1], 3)]
+    assert tracks([2, 3], pair, [1.0, -1.0]) == [([0, 1, 2, 3, 4], 2)]
+    # One of them prefers a third chain, by its score or, with equal ones, by its number.
+    assert len(tracks([2, 3, 1], {**pair, 0: (2.0, 5)}, [1.0, 2.0, 3.0])) == 3
+    assert len(tracks([2, 3, 1], {**pair, 0: (3.0, 5)}, [1.0, 2.0, 3.0])) == 2
+    assert len(tracks([1, 2, 3], {0: (3.0, 3), 1: (3.0, 3), 4: (3.0, 1), 3: (3.0, 0)}, [1.0, 2.0, 3.0])) == 2
+    assert len(tracks([2, 3], {1: (3.0, 2)}, [1.0, 2.0])) == 2
+    # Both together have at most MAX_SEGMENTS segments.
+    for more, n in ((0, 1), (1, 2)):
+        sizes = [MAX_SEGMENTS - 5 + more, 5]
+        turns = {0: (3.0, sizes[0]), sizes[0]: (3.0, 0)}
+        assert len(tracks(sizes, turns, [1.0, 2.0])) == n
 
 
 def test_chains_of_random_links_equal_a_walk_through_them() -> None:
