@@ -13,8 +13,8 @@ namespace hlt {
 
 /// The fit of a segment from its first to its last cluster, without clusters whose chi2 is above max_fit_chi2; false if
 /// it turns too far. It has three clusters or more.
-__device__ bool fit_outwards(const tpc_filter& filter, const tpc_places& places, const tpc_track_hit* hits,
-                             uint32_t n, float max_fit_chi2, tpc_state& t)
+__device__ bool fit_outwards(const tpc_filter& filter, const tpc_places& places, const tpc_track_hit* hits, uint32_t n,
+                             float max_fit_chi2, tpc_state& t)
 {
     const uint32_t step = min_of((n - 1u) / 2u, 8u);
     if (!start_state(filter, places.point(hits[0]), places.point(hits[step]), places.point(hits[2u * step]), true, t))

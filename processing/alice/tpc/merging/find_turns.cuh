@@ -60,8 +60,8 @@ HLT_KERNEL(tpc_find_turns)
                     float score = hlt::tpc_no_continuation;
                     for (uint32_t own = 2u * i; own < 2u * i + 2u; ++own)
                         for (uint32_t k = 2u * other; k < 2u * other + 2u; ++k)
-                            score = hlt::min_of(score, hlt::score_of_turn(limits, ends[own], ends[k], p.max_turn_chi2,
-                                                                          p.chi2_of_gap));
+                            score = hlt::min_of(
+                                score, hlt::score_of_turn(limits, ends[own], ends[k], p.max_turn_chi2, p.chi2_of_gap));
                     if (!(score < hlt::tpc_no_continuation) || score > best.score) continue;
                     const uint32_t of = hlt::chain_of(chain, other);
                     if (of != own_chain && of != hlt::tpc_no_end) best = hlt::better_turn(best, {score, of});

@@ -142,15 +142,13 @@ HLT_KERNEL(tpc_fit_merged_tracks)
     const uint32_t first = p.tpc_tracks.first(event);
     const uint32_t first_merged = p.tpc_merged_tracks.first(event), n = p.tpc_merged_tracks.count[event];
     const uint32_t first_hit = p.tpc_track_clusters.first(event);
-    const hlt::tpc_segments of{
-        p.tpc_tracks.track + first,
-        p.tpc_tracks.first_hit + first,
-        p.tpc_track_clusters.cluster + first_hit,
-        p.tpc_track_clusters.hit + first_hit,
-        {p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows}};
+    const hlt::tpc_segments of{p.tpc_tracks.track + first,
+                               p.tpc_tracks.first_hit + first,
+                               p.tpc_track_clusters.cluster + first_hit,
+                               p.tpc_track_clusters.hit + first_hit,
+                               {p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows}};
     const hlt::tpc_filter as_pion = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
-    const hlt::tpc_mass_squares masses{
-        {as_pion.mass_square, p.kaon_mass * p.kaon_mass, p.proton_mass * p.proton_mass}};
+    const hlt::tpc_mass_squares masses{{as_pion.mass_square, p.kaon_mass * p.kaon_mass, p.proton_mass * p.proton_mass}};
     for (uint32_t i = part * blockDim.x + threadIdx.x; i < n; i += hlt::tpc_merging_parts * blockDim.x) {
         const uint32_t merged = first_merged + i, size = p.tpc_merged_tracks.size[merged];
         const uint32_t* const segments = p.tpc_merged_segments.segment + p.tpc_merged_segments.first(event) +
@@ -165,16 +163,16 @@ HLT_KERNEL(tpc_fit_merged_tracks)
         hlt::tpc_state t = hlt::state_of(start);
         uint32_t slice = start.slice, fitted = 0, particle = 0;
         hlt::tpc_charges charges;
-        bool is_fitted = hlt::fit_in_order(as_pion, of, order, true, p.max_fit_chi2, p.energy_loss, t, slice, fitted,
-                                           charges);
+        bool is_fitted =
+            hlt::fit_in_order(as_pion, of, order, true, p.max_fit_chi2, p.energy_loss, t, slice, fitted, charges);
         const float ionisation = charges.lowest(p.kept_charges) / p.mip_charge;
         if (is_fitted) {
             if (charges.n >= p.min_charges)
                 particle = hlt::particle_of(masses, ionisation, hlt::over_p2_of(t), p.separation);
             hlt::tpc_filter filter = as_pion;
             filter.mass_square = masses.of[particle];
-            is_fitted = hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, p.energy_loss, t, slice, fitted,
-                                          charges);
+            is_fitted =
+                hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, p.energy_loss, t, slice, fitted, charges);
         }
         if (!is_fitted) {
             t = hlt::state_of(start);

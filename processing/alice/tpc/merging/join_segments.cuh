@@ -43,8 +43,8 @@ __device__ tpc_beginning beginning_of(const tpc_chain& chain, const tpc_ends& en
     return {begins_better(ends, inwards.end, outwards.end) ? outwards.end : inwards.end, n, false};
 }
 
-/// The two chains of a merged track; `second.n` is 0 for a single chain. `first.n` is 0 if the track begins with another
-/// chain than that of segment i.
+/// The two chains of a merged track; `second.n` is 0 for a single chain. `first.n` is 0 if the track begins with
+/// another chain than that of segment i.
 struct tpc_pair {
     tpc_beginning first, second;
 };
