@@ -15,6 +15,7 @@
 #include "alice/tpc/clusters/sort_clusters.cuh"
 #include "alice/tpc/merging/describe_segments.cuh"
 #include "alice/tpc/merging/find_clones.cuh"
+#include "alice/tpc/merging/find_turns.cuh"
 #include "alice/tpc/merging/fit_merged_tracks.cuh"
 #include "alice/tpc/merging/join_segments.cuh"
 #include "alice/tpc/merging/keep_places.cuh"
@@ -49,6 +50,7 @@
     X(tpc_sort_segments) \
     X(tpc_find_clones) \
     X(tpc_link_segments) \
+    X(tpc_find_turns) \
     X(tpc_join_segments) \
     X(tpc_fit_merged_tracks) \
     X(tpc_find_jets) \

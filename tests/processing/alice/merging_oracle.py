@@ -181,11 +181,70 @@ def clones_of(longer: NDArray[np.int64]) -> dict[int, int]:
     return {of: i for of, i in found.items() if i == int(np.flatnonzero(longer == of)[0])}
 
 
+def chain_numbers(best: NDArray[np.int64], clones: dict[int, int], most: int = 32) -> NDArray[np.int64]:
+    """The first segment of the chain of each segment; NONE for clones, and for chains that are too long."""
+    n, of_clones = len(best) // 2, set(clones.values())
+    numbers = np.full(n, NONE, np.int64)
+    seen: set[int] = set()
+    for start in range(n):
+        if start in seen or start in of_clones:
+            continue
+        members, more = {start}, [start]
+        while more:
+            segment = more.pop()
+            for end in (2 * segment, 2 * segment + 1):
+                to = int(best[end])
+                if to != NONE and best[to] == end and to // 2 not in members:
+                    members.add(to // 2)
+                    more.append(to // 2)
+        seen |= members
+        if len(members) + sum(each in clones for each in members) <= most:
+            numbers[list(members)] = min(members)
+    return numbers
+
+
+def best_turns(
+    limits: Limits, ends: NDArray[np.void], bins: NDArray[np.integer], chains: NDArray[np.int64], c: dict[str, Any]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """For each segment the score and the number of the best other chain on its helix, over all pairs in near bins.
+
+    ends: SEGMENT_END[segments, 2]; chains: chain_numbers; c: constants of the kernel.
+    """
+    n, flat = len(ends), ends.reshape(-1)
+    chi2, gap = continuation(limits, flat[:, None], flat[None, :])
+    largest = f(c["max_turn_chi2"])
+    both = (chi2 < largest) & (largest > chi2.T)
+    way = np.where(both, np.maximum(gap, f(0)) + np.maximum(gap.T, f(0)), f(0))
+    score = np.where(both, (chi2 + chi2.T) + f(c["chi2_of_gap"]) * way, NO_CONTINUATION)
+    score = score.reshape(n, 2, n, 2).min((1, 3))
+    k, radius = ends["curvature"][:, 0], f(c["max_turning_radius"])
+    part = (k * k >= ONE / (radius * radius)) & (chains != NONE)
+    allowed = part[:, None] & part[None, :] & near_bins(bins) & (chains[:, None] != chains[None, :])
+    score = np.where(allowed, score, NO_CONTINUATION)
+    least = score.min(1, initial=NO_CONTINUATION)
+    tied = np.where((score == least[:, None]) & (least[:, None] < NO_CONTINUATION), chains[None, :], NONE)
+    return least.astype(f), tied.min(1, initial=NONE)
+
+
+def partners_of(chains: NDArray[np.int64], score: NDArray[np.float32], turn: NDArray[np.int64]) -> dict[int, int]:
+    """The chain that belongs to each chain: both are the best turn of each other."""
+    best: dict[int, int] = {}
+    for number in set(chains.tolist()) - {NONE}:
+        members = np.flatnonzero(chains == number)
+        best[number] = min((float(score[i]), int(turn[i])) for i in members)[1]
+    return {number: other for number, other in best.items() if other != NONE and best[other] == number}
+
+
 def merged_segments(
-    best: NDArray[np.int64], clones: dict[int, int], ends: NDArray[np.void], most: int = 32
+    best: NDArray[np.int64],
+    clones: dict[int, int],
+    ends: NDArray[np.void],
+    partners: dict[int, int] | None = None,
+    most: int = 32,
 ) -> tuple[list[tuple[list[int], int]], bool]:
     """The segments of each merged track in the order of flight with the length of the first way, and whether a chain
-    was too long. ends: SEGMENT_END[segments, 2]."""
+    was too long. ends: SEGMENT_END[segments, 2]; partners: partners_of."""
+    places: dict[int, tuple[int, tuple[int, float, int]]] = {}
     linked = {end: int(to) for end, to in enumerate(best) if to != NONE and best[int(to)] == end}
     of_clones, z, flat = set(clones.values()), ends["z"], ends.reshape(-1)
     seen: set[int] = set()
@@ -206,6 +265,7 @@ def merged_segments(
             continue
         back = walk(2 * i + 1)
         is_ring = len(back) > 1 and linked.get(back[-1] ^ 1) is not None
+        places[i] = (len(found), (0, 0.0, 0))
         ways = walk(2 * i) if is_ring else walk(back[-1] ^ 1)
         if not is_ring:
             other = ways[-1] ^ 1
@@ -226,4 +286,11 @@ def merged_segments(
         )
         run = next(breaks, len(ways))
         found.append((with_clones(members), len(with_clones(members[:run]))))
-    return found, is_long
+        places[i] = (len(found) - 1, (ways[0] % 2, abs(float(z[ways[0] // 2, ways[0] % 2])), ways[0]))
+    behind: set[int] = set()
+    for number, other in (partners or {}).items():
+        (first, begin), (second, other_begin) = places[number], places[other]
+        if len(found[first][0]) + len(found[second][0]) <= most and begin < other_begin:
+            found[first] = (found[first][0] + found[second][0], found[first][1])
+            behind.add(second)
+    return [each for i, each in enumerate(found) if i not in behind], is_long

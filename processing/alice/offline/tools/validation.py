@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from hltnode.processing.alice.tpc.collections import (
     tracks,
 )
 from hltnode.processing.alice.tpc.merging.collections import (
+    merged_particle,
     merged_segment,
     merged_segment_count,
     merged_segments,
@@ -90,6 +92,7 @@ class TpcTruthCheck:
     retained = (
         *(track_count.name, track.name, track_cluster_count.name, track_cluster.name, first_of_event.name),
         *(merged_track_count.name, merged_track.name, merged_segment_count.name, merged_segment.name),
+        merged_particle.name,
         *(v0_count.name, v0.name),
     )
     encoding = AUTO
@@ -115,11 +118,14 @@ class TpcTruthCheck:
         of_segments = Objects(batch.workspace, merged_segments, merged_segment_count)
         records, numbers = of_tracks(track), of_clusters(track_cluster)
         merged_records, segments = of_merged(merged_track), of_segments(merged_segment)
+        particles = of_merged(merged_particle)
         of_v0s = Objects(batch.workspace, v0s, v0_count)
         candidates = of_v0s(v0)
         for i, banks in enumerate(events):
             found = found_tracks(records[of_tracks.event == i], numbers[of_clusters.event == i])
-            merged = found_merged(merged_records[of_merged.event == i], segments[of_segments.event == i], found)
+            of_event = of_merged.event == i
+            merged = found_merged(merged_records[of_event], segments[of_segments.event == i], found)
+            merged = replace(merged, particle=particles[of_event].astype(np.int64))
             self._checker.add(truth_of(banks), *cluster_planes(banks), found, merged, candidates[of_v0s.event == i])
 
     def finish(self, rows: RowChoice) -> CheckedSample:  # noqa: ARG002

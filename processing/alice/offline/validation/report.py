@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from hltnode.processing.alice.offline.validation.track_checker import SPECIES
+
 WIDTH, HEIGHT = 420, 220
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756")
 CURVES = (("of_pt", "pT in GeV/c"), ("of_eta", "pseudorapidity"), ("of_occupancy", "clusters of the slice"))
@@ -12,6 +14,7 @@ PULL_TABLES = (
     ("pulls", "all matched tracks"),
     ("pulls_triggered", "tracks of the triggered collision"),
     ("pulls_pure", "tracks of the triggered collision with a match of 90 %"),
+    *((f"pulls_{name}", f"{name} of the triggered collision with a match of 90 %") for name in SPECIES),
     ("pulls_of_slices", "all matched tracks of slices"),
 )
 
@@ -45,6 +48,15 @@ def _v0_lines(v0s: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _assumed_lines(assumed: dict[str, dict[str, int]]) -> list[str]:
+    lines = ["", f"particle of the fit {''.join(f'{name:>9}' for name in SPECIES)}"]
+    for name, counts in assumed.items():
+        n = sum(counts.values())
+        shares = "".join(f"{_percent(count / n if n else None):>9}" for count in counts.values())
+        lines.append(f"{n:>9} {name:<9} {shares}")
+    return lines
+
+
 def text_of(result: dict[str, Any]) -> str:
     """The tables for the terminal."""
     lines = [f"{result['events']} events, {result['without_truth']} without truth", ""]
@@ -63,6 +75,8 @@ def text_of(result: dict[str, Any]) -> str:
             for name, pull in result[key].items()
             if pull is not None
         ]
+    if result.get("assumed") is not None:
+        lines += _assumed_lines(result["assumed"])
     for key, title in CURVES:
         lines += ["", f"{title:<28} findable  efficiency"]
         lines += [

@@ -34,10 +34,12 @@ MAX_PULL = 5.0
 """Larger pulls count as outside and not in mean and width."""
 PURE_LEVEL = LEVELS[-1]
 """Match of the tracks whose clusters are nearly all those of one particle."""
-PULLS = ("all", "triggered", "pure")
+SPECIES = {"pions": 211, "kaons": 321, "protons": 2212}
+"""PDG number by the name of the table, in the order of the particles that the fit assumes."""
+PULLS = ("all", "triggered", "pure", *SPECIES)
 """Tracks whose pulls are shown: all that are matched; those of particles of the triggered collision; of these, those
-with a match of PURE_LEVEL. Particles of other collisions have another drift length than their clusters show, so the
-assumed resolution is wrong for them."""
+with a match of PURE_LEVEL; and those of each species. Particles of other collisions have another drift length than
+their clusters show, so the assumed resolution is wrong for them."""
 PT_BINS = np.array([0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 1000.0])
 ETA_BINS = np.array([-1.5, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.5])
 OCCUPANCY_BINS = np.array([0, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 2000000])
@@ -50,7 +52,8 @@ class FoundTracks:
 
     slice_number: i64[tracks]. n_clusters: i64[tracks]. clusters: i64[sum of n_clusters], numbers of the clusters in the
     event, track by track. x: f64[tracks], where the parameters are valid, in cm. parameters, sigmas: f64[tracks, 5],
-    PARAMETERS and the square roots of their variances, in the frame of the slice.
+    PARAMETERS and the square roots of their variances, in the frame of the slice. particle: i64[tracks], that of the
+    fit as a place in SPECIES; None for tracks of slices, which are fitted as pions.
     """
 
     slice_number: Integers
@@ -59,6 +62,7 @@ class FoundTracks:
     x: Floats
     parameters: Floats
     sigmas: Floats
+    particle: Integers | None = None
 
 
 @dataclass(slots=True)
@@ -91,10 +95,12 @@ class Counts:
 
 @dataclass(slots=True)
 class _Comparison:
-    """Residuals and pulls of the parameters of tracks, of each event."""
+    """Residuals and pulls of the parameters of tracks, of each event. assumed: i64[species, species], pure tracks of
+    each species by the particle of their fit."""
 
     residuals: list[Floats] = field(default_factory=list)
     pulls: dict[str, list[Floats]] = field(default_factory=lambda: {name: [] for name in PULLS})
+    assumed: Integers = field(default_factory=lambda: np.zeros((len(SPECIES), len(SPECIES)), np.int64))
 
 
 class TrackChecker:
@@ -183,14 +189,21 @@ class TrackChecker:
         residuals = tracks.parameters[usable][valid] - true[valid]
         comparison.residuals.append(residuals)
         pulls = residuals / tracks.sigmas[usable][valid]
-        is_triggered = truth.particles["collision"][matches.particle[usable][valid]] == 0
+        true_particles = truth.particles[matches.particle[usable][valid]]
+        is_triggered = true_particles["collision"] == 0
         is_pure = is_triggered & (matches.fraction[usable][valid] >= PURE_LEVEL)
-        for name, chosen in zip(PULLS, (np.ones(len(pulls), bool), is_triggered, is_pure), strict=True):
+        of_species = [is_pure & (np.abs(true_particles["pdg"]) == pdg) for pdg in SPECIES.values()]
+        for name, chosen in zip(PULLS, (np.ones(len(pulls), bool), is_triggered, is_pure, *of_species), strict=True):
             comparison.pulls[name].append(pulls[chosen])
+        if tracks.particle is not None:
+            assumed = tracks.particle[usable][valid]
+            for counts, chosen in zip(comparison.assumed, of_species, strict=True):
+                counts += np.bincount(assumed[chosen], minlength=len(SPECIES))
 
     def result(self) -> dict[str, Any]:
         """The JSON object. merged: None without merged tracks. pulls and resolution are those of merged tracks, or of
-        tracks of slices if there are none; pulls_of_slices are those of tracks of slices."""
+        tracks of slices if there are none; pulls_of_slices are those of tracks of slices. assumed: for each species,
+        the tracks of its pulls by the particle that their fit assumes; None without merged tracks."""
         compared = self._of_merged if self.has_merged else self._of_slices
         return {
             "events": self.events,
@@ -201,6 +214,12 @@ class TrackChecker:
             "pulls": _moments(compared.pulls["all"], MAX_PULL),
             **{f"pulls_{name}": _moments(compared.pulls[name], MAX_PULL) for name in PULLS[1:]},
             "pulls_of_slices": _moments(self._of_slices.pulls["all"], MAX_PULL),
+            "assumed": {
+                name: dict(zip(SPECIES, counts, strict=True))
+                for name, counts in zip(SPECIES, self._of_merged.assumed.tolist(), strict=True)
+            }
+            if self.has_merged
+            else None,
             "resolution": _moments(compared.residuals, None),
             "of_pt": _curve(PT_BINS, self._curves["pt"]),
             "of_eta": _curve(ETA_BINS, self._curves["eta"]),

@@ -6,9 +6,10 @@ from hltnode.processing.alice.tpc.collections import (
     COVARIANCE,
     clusters,
     first_of_event,
+    track_clusters,
     tracks,
 )
-from hltnode.processing.framework.collections import U8, U16, U32, Collection, Placement, Record, Role, SharedTypes
+from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Record, Role, SharedTypes
 
 SLOPE_BINS, DIRECTION_BINS = 64, 64
 """Bins of segments: |pz / pT|, and the axis of the helix."""
@@ -76,10 +77,16 @@ MERGED_TRACK = Record(
     },
 )
 
+TRACK_HIT = Record(
+    "tpc_track_hit",
+    np.dtype([("place", "<u4"), ("charge", "<u2"), ("row", "u1"), ("unused", "u1")]),
+    {"place": "z in the upper 16 bits, y in the lower ones, as in the banks", "charge": "ADC counts"},
+)
+
 tpc_merging_types = SharedTypes(
     __file__,
     "tpc_merging_types",
-    records=(SEGMENT_END, SEGMENT_KEY, MERGED_TRACK),
+    records=(SEGMENT_END, SEGMENT_KEY, MERGED_TRACK, TRACK_HIT),
     sizes={
         "tpc_slope_bins": SLOPE_BINS,
         "tpc_direction_bins": DIRECTION_BINS,
@@ -100,6 +107,9 @@ cluster_place = event_clusters.column("place", U32)
 cluster_row = event_clusters.column("row", U8)
 """Those of clusters in the grid; others are not written."""
 
+track_hit = track_clusters.column("hit", TRACK_HIT)
+"""The clusters of all tracks, in their order: a fit reads them one after the other, where those of the event lie far
+apart."""
 segment_first_hit = tracks.column("first_hit", U32)
 """Place of the first cluster of each segment among those of its event."""
 inner_end = tracks.column("inner", SEGMENT_END)
@@ -118,6 +128,9 @@ shorter_segment = tracks.column("shorter", U32)
 """The first segment of which this one is the longer one."""
 best_end = tracks.column("best_end", U32, width=2)
 """The end that continues each end best: 2 * segment + (0: inner, 1: outer)."""
+turn_score = tracks.column("turn_score", F32)
+turn_chain = tracks.column("turn_chain", U32)
+"""The chain on the helix of a segment that is not its own, by the number of its first segment, and how well it fits."""
 bin_begins = tracks.per_event("bin_begins", U32, width=SEGMENT_BINS + 1)
 
 merged_tracks = Collection("tpc_merged_tracks", capacity=tracks.capacity, placement=tracks.placement)
@@ -128,6 +141,10 @@ merged_size = merged_tracks.column("size", U16)
 """Segments of each merged track."""
 merged_run = merged_tracks.column("run", U16)
 """Segments of the first way through the TPC, outwards or inwards; they come first."""
+merged_particle = merged_tracks.column("particle", U8)
+"""The particle that the fit assumes: 0 pion, 1 kaon, 2 proton."""
+merged_ionisation = merged_tracks.column("ionisation", F32)
+"""Truncated mean of the charges per cm, relative to a minimum ionising particle."""
 merged_segments = Collection("tpc_merged_segments", capacity=tracks.capacity, placement=tracks.placement)
 merged_segment = merged_segments.column("segment", U32)
 """Numbers of the segments of each merged track among the tracks of the event, in the order of flight."""

@@ -1,8 +1,9 @@
 // Both ends of each segment, its rows, and its bin.
 //
-// In:  the tracks of an event with their clusters. Out: tpc_tracks.first_hit, ends, rows, bin. The inner end is that of
-// the track; the outer one is that of a fit outwards. A segment whose fit turns too far has no outer end: its direction
-// is 0. One block per slice; threads stride over its tracks. Bounds: those of the tracks.
+// In:  the tracks of an event with their clusters. Out: tpc_track_clusters.hit, tpc_tracks.first_hit, ends, rows, bin.
+// The inner end is that of the track; the outer one is that of a fit outwards. A segment whose fit turns too far has no
+// outer end: its direction is 0. Clusters of the event lie far apart in memory, so they are read once, into the order
+// of the tracks. One block per slice; threads stride over its tracks. Bounds: those of the tracks.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_describe_segments.h"
@@ -12,7 +13,7 @@ namespace hlt {
 
 /// The fit of a segment from its first to its last cluster, without clusters whose chi2 is above max_fit_chi2; false if
 /// it turns too far. It has three clusters or more.
-__device__ bool fit_outwards(const tpc_filter& filter, const tpc_places& places, const uint32_t* hits, uint32_t n,
+__device__ bool fit_outwards(const tpc_filter& filter, const tpc_places& places, const tpc_track_hit* hits, uint32_t n,
                              float max_fit_chi2, tpc_state& t)
 {
     const uint32_t step = min_of((n - 1u) / 2u, 8u);
@@ -44,10 +45,13 @@ HLT_KERNEL(tpc_describe_segments)
         hit += p.tpc_slices.track_clusters[part];
     }
     const uint32_t n = p.tpc_slices.tracks[blockIdx.x], first = p.tpc_tracks.first(event) + number;
-    const uint32_t* const hits = p.tpc_track_clusters.cluster + p.tpc_track_clusters.first(event);
+    const uint32_t* const clusters = p.tpc_track_clusters.cluster + p.tpc_track_clusters.first(event);
+    hlt::tpc_track_hit* const hits = p.tpc_track_clusters.hit + p.tpc_track_clusters.first(event);
     const uint32_t of_event = p.tpc_event_clusters.first(event);
-    const hlt::tpc_places places{p.tpc_event_clusters.place + of_event, p.tpc_event_clusters.row + of_event,
-                                 p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows};
+    const uint32_t* const place = p.tpc_event_clusters.place + of_event;
+    const uint8_t* const row = p.tpc_event_clusters.row + of_event;
+    const uint16_t* const charges = p.tpc_clusters.charges + of_event;
+    const hlt::tpc_places places{p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows};
     const hlt::tpc_filter filter = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
@@ -57,6 +61,10 @@ HLT_KERNEL(tpc_describe_segments)
         const uint32_t own = hit + hlt::block_exclusive_sum(n_hits, scratch, more);
         hit += more;
         if (i >= n) continue;
+        for (uint32_t k = own; k < own + n_hits; ++k) {
+            const uint32_t cluster = clusters[k];
+            hits[k] = {place[cluster], charges[cluster], row[cluster], 0};
+        }
         const hlt::tpc_track& track = p.tpc_tracks.track[first + i];
         const hlt::tpc_segment_end inner = hlt::end_of(filter, hlt::state_of(track), track.slice, false);
         hlt::tpc_segment_end outer{};
@@ -66,8 +74,8 @@ HLT_KERNEL(tpc_describe_segments)
         p.tpc_tracks.first_hit[first + i] = own;
         p.tpc_tracks.inner[first + i] = inner;
         p.tpc_tracks.outer[first + i] = outer;
-        p.tpc_tracks.rows[2u * (first + i)] = places.row[hits[own]];
-        p.tpc_tracks.rows[2u * (first + i) + 1u] = places.row[hits[own + n_hits - 1u]];
+        p.tpc_tracks.rows[2u * (first + i)] = hits[own].row;
+        p.tpc_tracks.rows[2u * (first + i) + 1u] = hits[own + n_hits - 1u].row;
         p.tpc_tracks.bin[first + i] = static_cast<uint16_t>(hlt::bin_of_segment(inner));
     }
 }

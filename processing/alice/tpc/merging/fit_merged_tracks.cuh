@@ -1,13 +1,15 @@
 // The parameters of merged tracks.
 //
-// In:  merged tracks with their segments, clusters of the segments. Out: tpc_merged_tracks.track. The fit takes the
-// segments of the first way through the TPC, in the order of rows: outwards from the parameters of the innermost
-// segment, then, as second iteration, inwards from the result. Both start with standard deviations ten times as wide.
-// A fit that turns too far leaves the parameters of the innermost segment, and n_fitted = 0. Blocks of an event share
-// its merged tracks; threads stride over them. Bounds: those of the segments.
+// In:  merged tracks with their segments, clusters of the segments. Out: tpc_merged_tracks.track, ionisation and
+// particle. The fit takes the segments of the first way through the TPC, in the order of rows: outwards from the
+// parameters of the innermost segment, then, as second iteration, inwards from the result. Both start with standard
+// deviations ten times as wide. The first one scatters and loses energy as a pion. Its charges and its momentum choose
+// the particle of the second one. A fit that turns too far leaves the parameters of the innermost segment, n_fitted = 0
+// and a pion. Blocks of an event share its merged tracks; threads stride over them. Bounds: those of the segments.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_fit_merged_tracks.h"
+#include "alice/tpc/merging/ionisation.cuh"
 #include "alice/tpc/merging/segment.cuh"
 
 namespace hlt {
@@ -15,54 +17,56 @@ namespace hlt {
 /// Segments of an event with their clusters.
 struct tpc_segments {
     const tpc_track* tracks;
-    const uint32_t *first_hit, *hits;
+    const uint32_t *first_hit, *clusters;
+    const tpc_track_hit* hits;
     tpc_places places;
 
-    __device__ uint32_t cluster(uint32_t segment, uint32_t i) const { return hits[first_hit[segment] + i]; }
-    __device__ uint32_t row(uint32_t segment, uint32_t i) const { return places.row[cluster(segment, i)]; }
+    __device__ uint32_t cluster(uint32_t segment, uint32_t i) const { return clusters[first_hit[segment] + i]; }
+    __device__ uint32_t row(uint32_t segment, uint32_t i) const { return hits[first_hit[segment] + i].row; }
 };
 
 /// Clusters of some segments, row by row outwards or inwards; of equal rows those of the segment that is first in this
 /// direction. A cluster that two segments share comes once.
 struct tpc_row_order {
+    static constexpr uint8_t no_row = 255;  // of a segment without clusters that are left
     const uint32_t* segments;
     uint32_t n;
     bool outwards;
-    uint8_t taken[tpc_max_segments];
+    uint8_t taken[tpc_max_segments], row[tpc_max_segments];  // clusters taken, and the row of the next one
     uint32_t last;
 
-    __device__ void start(bool to_outside)
+    __device__ void start(const tpc_segments& of, bool to_outside)
     {
         outwards = to_outside;
         last = tpc_no_end;
-        for (uint32_t i = 0; i < n; ++i) taken[i] = 0;
+        for (uint32_t i = 0; i < n; ++i) {
+            taken[i] = 0;
+            row[i] = static_cast<uint8_t>(of.row(segments[i], outwards ? 0u : of.tracks[segments[i]].n_clusters - 1u));
+        }
     }
-    /// The next cluster, and the slice in which it is; false at the end.
-    __device__ bool next(const tpc_segments& of, uint32_t& cluster, uint32_t& slice)
+    /// The place of the next cluster among those of the tracks, and the slice in which it is; false at the end.
+    __device__ bool next(const tpc_segments& of, uint32_t& hit, uint32_t& slice)
     {
         while (true) {
-            uint32_t found = n, best = 0;
+            uint32_t found = n;
             for (uint32_t k = 0; k < n; ++k) {
-                const uint32_t i = outwards ? k : n - 1u - k, size = of.tracks[segments[i]].n_clusters;
-                if (taken[i] == size) continue;
-                const uint32_t row = of.row(segments[i], outwards ? taken[i] : size - 1u - taken[i]);
-                if (found == n || (outwards ? row < best : row > best)) {
-                    found = i;
-                    best = row;
-                }
+                const uint32_t i = outwards ? k : n - 1u - k;
+                if (row[i] == no_row) continue;
+                if (found == n || (outwards ? row[i] < row[found] : row[i] > row[found])) found = i;
             }
             if (found == n) return false;
-            const tpc_track& track = of.tracks[segments[found]];
-            const uint32_t at = outwards ? taken[found] : track.n_clusters - 1u - taken[found];
-            ++taken[found];
-            cluster = of.cluster(segments[found], at);
-            slice = track.slice;
-            if (cluster == last) continue;
-            last = cluster;
+            const uint32_t segment = segments[found], size = of.tracks[segment].n_clusters;
+            const uint32_t at = taken[found]++;
+            hit = of.first_hit[segment] + (outwards ? at : size - 1u - at);
+            slice = of.tracks[segment].slice;
+            row[found] = at + 1u == size ? no_row : static_cast<uint8_t>(of.hits[outwards ? hit + 1u : hit - 1u].row);
+            if (of.clusters[hit] == last) continue;
+            last = of.clusters[hit];
             return true;
         }
     }
 };
+static_assert(tpc_rows <= tpc_row_order::no_row);
 
 /// Variances of the start of a fit, in units of those of its first parameters.
 constexpr float tpc_refit_variance = 100.f;
@@ -78,23 +82,30 @@ __device__ void forget(tpc_state& t)
     t.chi2 = 0.f;
 }
 
-/// Fit from a state in a slice through all clusters; false if the track turns too far.
+/// Fit from a state in a slice through all clusters; false if the track turns too far. energy_loss: GeV per cm of a
+/// minimum ionising particle. The charges are those of the clusters that the fit takes.
 __device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, tpc_row_order& order, bool outwards,
-                             float max_fit_chi2, tpc_state& t, uint32_t& slice, uint32_t& fitted)
+                             float max_fit_chi2, float energy_loss, tpc_state& t, uint32_t& slice, uint32_t& fitted,
+                             tpc_charges& charges)
 {
+    const float loss = energy_loss * ionisation_of(over_p2_of(t), filter.mass_square);
     forget(t);
-    order.start(outwards);
+    order.start(of, outwards);
+    charges.clear();
     fitted = 0;
-    uint32_t cluster, in;
-    while (order.next(of, cluster, in)) {
+    uint32_t hit, in;
+    while (order.next(of, hit, in)) {
         if (in != slice && !change_slice(filter, t, slice, in)) return false;
         slice = in;
-        const tpc_point at = of.places.point(cluster);
+        const tpc_point at = of.places.point(of.hits[hit]);
+        const float from_x = t.x;
         if (!propagate(filter, t, at.x)) return false;
+        lose_energy(t, at.x - from_x, loss, filter.mass_square);
         const tpc_errors errors = errors_at(filter, t, at.z, at.pad);
         if (distance2(t, errors, at.y, at.z) > max_fit_chi2) continue;
         update(t, errors, at.y, at.z);
         if (!is_within(filter, t.s)) return false;
+        charges.add(charge_of_cm(t, static_cast<float>(of.hits[hit].charge), at.pad));
         ++fitted;
     }
     return true;
@@ -128,14 +139,16 @@ HLT_KERNEL(tpc_fit_merged_tracks)
 {
     if (!p.takes(blockIdx.x)) return;
     const uint32_t event = p.event_of(blockIdx.x), part = blockIdx.x - event * hlt::tpc_merging_parts;
-    const uint32_t first = p.tpc_tracks.first(event), of_event = p.tpc_event_clusters.first(event);
+    const uint32_t first = p.tpc_tracks.first(event);
     const uint32_t first_merged = p.tpc_merged_tracks.first(event), n = p.tpc_merged_tracks.count[event];
+    const uint32_t first_hit = p.tpc_track_clusters.first(event);
     const hlt::tpc_segments of{p.tpc_tracks.track + first,
                                p.tpc_tracks.first_hit + first,
-                               p.tpc_track_clusters.cluster + p.tpc_track_clusters.first(event),
-                               {p.tpc_event_clusters.place + of_event, p.tpc_event_clusters.row + of_event,
-                                p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows}};
-    const hlt::tpc_filter filter = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
+                               p.tpc_track_clusters.cluster + first_hit,
+                               p.tpc_track_clusters.hit + first_hit,
+                               {p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows}};
+    const hlt::tpc_filter as_pion = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
+    const hlt::tpc_mass_squares masses{{as_pion.mass_square, p.kaon_mass * p.kaon_mass, p.proton_mass * p.proton_mass}};
     for (uint32_t i = part * blockDim.x + threadIdx.x; i < n; i += hlt::tpc_merging_parts * blockDim.x) {
         const uint32_t merged = first_merged + i, size = p.tpc_merged_tracks.size[merged];
         const uint32_t* const segments = p.tpc_merged_segments.segment + p.tpc_merged_segments.first(event) +
@@ -148,13 +161,26 @@ HLT_KERNEL(tpc_fit_merged_tracks)
             if (of.row(segments[k], 0) < of.row(segments[innermost], 0)) innermost = k;
         const hlt::tpc_track& start = of.tracks[segments[innermost]];
         hlt::tpc_state t = hlt::state_of(start);
-        uint32_t slice = start.slice, fitted = 0;
-        if (!hlt::fit_in_order(filter, of, order, true, p.max_fit_chi2, t, slice, fitted) ||
-            !hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, t, slice, fitted)) {
+        uint32_t slice = start.slice, fitted = 0, particle = 0;
+        hlt::tpc_charges charges;
+        bool is_fitted =
+            hlt::fit_in_order(as_pion, of, order, true, p.max_fit_chi2, p.energy_loss, t, slice, fitted, charges);
+        const float ionisation = charges.lowest(p.kept_charges) / p.mip_charge;
+        if (is_fitted) {
+            if (charges.n >= p.min_charges)
+                particle = hlt::particle_of(masses, ionisation, hlt::over_p2_of(t), p.separation);
+            hlt::tpc_filter filter = as_pion;
+            filter.mass_square = masses.of[particle];
+            is_fitted =
+                hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, p.energy_loss, t, slice, fitted, charges);
+        }
+        if (!is_fitted) {
             t = hlt::state_of(start);
             slice = start.slice;
-            fitted = 0;
+            fitted = particle = 0;
         }
+        p.tpc_merged_tracks.particle[merged] = static_cast<uint8_t>(particle);
+        p.tpc_merged_tracks.ionisation[merged] = ionisation;
         uint32_t n_clusters = 0, charge = 0;
         for (uint32_t k = 0; k < size; ++k) {
             n_clusters += hlt::new_clusters(of, segments, k);

@@ -1,9 +1,11 @@
 // The segments of each merged track.
 //
-// In:  the links of ends, clones. Out: tpc_merged_tracks.first_segment, size and run; their number;
+// In:  the links of ends, clones, turns. Out: tpc_merged_tracks.first_segment, size and run; their number;
 // tpc_merged_segments.segment in the order of flight, a clone behind its segment. A chain begins at its free end on the
 // inner side; of two such ends at that with the smaller |z|, of equal ones at that of the first segment; a ring at its
-// first segment. A chain of more than tpc_max_segments segments is not merged: note long_chain. One block per event;
+// first segment. A chain of more than tpc_max_segments segments is not merged: note long_chain. Two chains, each of
+// which is the best turn of the other, are one merged track, if it has at most tpc_max_segments segments: that with the
+// better beginning comes first, and only its first way counts as the first way of the track. One block per event;
 // threads stride over the segments, first to count, then to write, so that merged tracks come in the order of their
 // first segment in the list. Bounds: as many places as segments; each belongs to one merged track.
 #pragma once
@@ -41,6 +43,47 @@ __device__ tpc_beginning beginning_of(const tpc_chain& chain, const tpc_ends& en
     return {begins_better(ends, inwards.end, outwards.end) ? outwards.end : inwards.end, n, false};
 }
 
+/// The two chains of a merged track; `second.n` is 0 for a single chain. `first.n` is 0 if the track begins with
+/// another chain than that of segment i.
+struct tpc_pair {
+    tpc_beginning first, second;
+};
+
+__device__ tpc_pair pair_of(const tpc_chain& chain, const tpc_turns& turns, const tpc_ends& ends, uint32_t i)
+{
+    constexpr tpc_beginning none{0, 0, false};
+    const tpc_beginning own = beginning_of(chain, ends, i);
+    if (own.n == 0u || own.is_long) return {own, none};
+    const uint32_t partner = turns.partner_of(chain, i);
+    if (partner == tpc_no_end) return {own, none};
+    const tpc_beginning other = beginning_of(chain, ends, partner);
+    if (own.n + other.n > tpc_max_segments) return {own, none};
+    if (begins_better(ends, own.end, other.end)) return {none, none};
+    return {own, other};
+}
+
+/// Writes the segments of a chain in the order of flight, and returns those of its first way.
+__device__ uint32_t write_chain(const tpc_chain& chain, const tpc_ends& ends, const tpc_beginning& from,
+                                uint32_t* segments)
+{
+    uint32_t written = 0, run = 0, into = from.end;
+    bool same_way = true;
+    while (written < from.n) {
+        const uint32_t segment = into / 2u, clone = chain.clones.clone_of(segment);
+        segments[written++] = segment;
+        if (clone != tpc_no_end) segments[written++] = clone;
+        if (same_way) run = written;
+        if (from.is_long) break;
+        const uint32_t next = chain.link(into ^ 1u);
+        if (next == tpc_no_end) break;
+        // The run ends where the particle turns, from one outer end to another, or from one inner end to another; and
+        // at the central electrode out of time, where z would jump in the fit.
+        same_way = same_way && next % 2u == into % 2u && !is_out_of_time(ends[into ^ 1u], ends[next]);
+        into = next;
+    }
+    return run;
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(tpc_join_segments)
@@ -57,40 +100,25 @@ HLT_KERNEL(tpc_join_segments)
     const hlt::tpc_ends ends{p.tpc_tracks.inner + first, p.tpc_tracks.outer + first};
     const hlt::tpc_chain chain{p.tpc_tracks.best_end + 2u * first,
                                {p.tpc_tracks.longer + first, p.tpc_tracks.shorter + first}};
+    const hlt::tpc_turns turns{p.tpc_tracks.turn_score + first, p.tpc_tracks.turn_chain + first};
     uint32_t n_merged = 0, n_segments = 0;
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
-        hlt::tpc_beginning found{0, 0, false};
-        if (i < n) found = hlt::beginning_of(chain, ends, i);
-        if (found.is_long) atomicOr(&is_long, 1u);
+        hlt::tpc_pair found{};
+        if (i < n) found = hlt::pair_of(chain, turns, ends, i);
+        if (found.first.is_long) atomicOr(&is_long, 1u);
+        const uint32_t size = found.first.n + found.second.n;
         uint32_t more, more_segments;
-        const uint32_t merged = first_merged + n_merged + hlt::block_exclusive_count(found.n != 0u, scratch, more);
-        uint32_t place = n_segments + hlt::block_exclusive_sum(found.n, scratch, more_segments);
+        const uint32_t merged = first_merged + n_merged + hlt::block_exclusive_count(size != 0u, scratch, more);
+        const uint32_t place = n_segments + hlt::block_exclusive_sum(size, scratch, more_segments);
         n_merged += more;
         n_segments += more_segments;
-        if (found.n == 0u) continue;
+        if (size == 0u) continue;
         p.tpc_merged_tracks.first_segment[merged] = place;
-        p.tpc_merged_tracks.size[merged] = static_cast<uint16_t>(found.n);
-        uint32_t written = 0, run = 0, into = found.end;
-        bool same_way = true;
-        while (written < found.n) {
-            const uint32_t segment = into / 2u, clone = chain.clones.clone_of(segment);
-            segments[place++] = segment;
-            ++written;
-            if (clone != hlt::tpc_no_end) {
-                segments[place++] = clone;
-                ++written;
-            }
-            if (same_way) run = written;
-            if (found.is_long) break;
-            const uint32_t next = chain.link(into ^ 1u);
-            if (next == hlt::tpc_no_end) break;
-            // The run ends where the particle turns, from one outer end to another, or from one inner end to another;
-            // and at the central electrode out of time, where z would jump in the fit.
-            same_way = same_way && next % 2u == into % 2u && !hlt::is_out_of_time(ends[into ^ 1u], ends[next]);
-            into = next;
-        }
-        p.tpc_merged_tracks.run[merged] = static_cast<uint16_t>(run);
+        p.tpc_merged_tracks.size[merged] = static_cast<uint16_t>(size);
+        p.tpc_merged_tracks.run[merged] =
+            static_cast<uint16_t>(hlt::write_chain(chain, ends, found.first, segments + place));
+        hlt::write_chain(chain, ends, found.second, segments + place + found.first.n);
     }
     if (threadIdx.x != 0) return;
     p.tpc_merged_tracks.count[event] = n_merged;

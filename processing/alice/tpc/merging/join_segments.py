@@ -13,6 +13,8 @@ from hltnode.processing.alice.tpc.merging.collections import (
     merged_track_count,
     outer_end,
     shorter_segment,
+    turn_chain,
+    turn_score,
 )
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
@@ -22,7 +24,10 @@ join_segments = Algorithm.beside(
     prefix="tpc",
     grid=Grid.EVENTS,
     block_size=256,
-    reads=(track_count, inner_end, outer_end, best_end, longer_segment, shorter_segment),
+    reads=(
+        *(track_count, inner_end, outer_end, best_end, longer_segment, shorter_segment),
+        *(turn_score, turn_chain),
+    ),
     updates=(event_flags,),
     writes=(
         *(merged_track_count, merged_first_segment, merged_run, merged_size),

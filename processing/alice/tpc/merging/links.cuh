@@ -71,4 +71,63 @@ __device__ tpc_way way_out(const tpc_chain& chain, uint32_t end)
     return way;
 }
 
+/// Calls `visit(segment)` for the segments of the chain of a segment, without clones; false if they and their clones
+/// are more than tpc_max_segments: it then ends early.
+template <typename Visit>
+__device__ bool for_chain(const tpc_chain& chain, uint32_t i, const Visit& visit)
+{
+    visit(i);
+    uint32_t n = chain.size(i);
+    for (uint32_t side = 0; side < 2u; ++side) {
+        uint32_t end = 2u * i + side;
+        while (n <= tpc_max_segments) {
+            const uint32_t other = chain.link(end);
+            if (other == tpc_no_end) break;
+            if (other / 2u == i) return true;
+            visit(other / 2u);
+            n += chain.size(other / 2u);
+            end = other ^ 1u;
+        }
+    }
+    return n <= tpc_max_segments;
+}
+
+/// The number of the chain of a segment, which is its first segment; tpc_no_end if the chain is too long.
+__device__ uint32_t chain_of(const tpc_chain& chain, uint32_t i)
+{
+    uint32_t smallest = i;
+    const bool is_whole = for_chain(chain, i, [&](uint32_t segment) { smallest = min_of(smallest, segment); });
+    return is_whole ? smallest : tpc_no_end;
+}
+
+/// Another chain on the same helix, and how well it continues a segment or a chain.
+struct tpc_turn {
+    float score;
+    uint32_t chain;
+};
+
+__device__ tpc_turn better_turn(const tpc_turn& a, const tpc_turn& b)
+{
+    return b.score < a.score || (b.score == a.score && b.chain < a.chain) ? b : a;
+}
+
+/// The best turn of each segment.
+struct tpc_turns {
+    const float* score;
+    const uint32_t* chain;
+
+    __device__ uint32_t of_chain(const tpc_chain& all, uint32_t number) const
+    {
+        tpc_turn best{score[number], chain[number]};
+        for_chain(all, number, [&](uint32_t i) { best = better_turn(best, {score[i], chain[i]}); });
+        return best.chain;
+    }
+    /// The chain that belongs to a chain: each is the best one of the other. tpc_no_end without one.
+    __device__ uint32_t partner_of(const tpc_chain& all, uint32_t number) const
+    {
+        const uint32_t other = of_chain(all, number);
+        return other != tpc_no_end && of_chain(all, other) == number ? other : tpc_no_end;
+    }
+};
+
 }  // namespace hlt

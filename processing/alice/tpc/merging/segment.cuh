@@ -31,16 +31,13 @@ __device__ tpc_direction axis_of_slice(uint32_t slice)
     return axis;
 }
 
-/// Where clusters of an event are, by their numbers.
+/// Clusters of tracks in cm.
 struct tpc_places {
-    const uint32_t* place;
-    const uint8_t* row;
     const float *row_x, *pads;
 
-    __device__ tpc_point point(uint32_t cluster) const
+    __device__ tpc_point point(const tpc_track_hit& hit) const
     {
-        const uint32_t at = place[cluster], of = row[cluster];
-        return {row_x[of], y_of(at), z_of(at), pads[of]};
+        return {row_x[hit.row], y_of(hit.place), z_of(hit.place), pads[hit.row]};
     }
 };
 

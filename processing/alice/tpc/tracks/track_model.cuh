@@ -122,7 +122,7 @@ __device__ Tracks propagate_where(const Tracks& wanted, const tpc_filter& filter
     set(t.z, t.z + t.l * arc);
     set(t.s, s1);
 
-    // Multiple scattering: (13.6 MeV / (p beta))^2 * length / radiation length, for a pion.
+    // Multiple scattering: (13.6 MeV / (p beta))^2 * length / radiation length, for the mass of the filter.
     const Number slope = 1.f + t.l * t.l;
     const Number over_p2 = t.q * t.q / slope;
     const Number length = absolute(arc) * square_root(slope);

@@ -205,6 +205,27 @@ def test_pulls_have_the_width_of_the_errors_of_the_tracks() -> None:
         assert checked(truth, slices, row, far)["pulls"]["y"] is None
 
 
+def test_pulls_and_the_particle_of_the_fit_are_counted_by_species() -> None:
+    truth, slices, row = event([1.0] * 6)
+    truth.particles["pdg"] = [211, -211, -321, 321, 2212, 11]
+    truth.particles["collision"][3] = 1
+    found = replace(tracks([own(i) for i in range(6)]), particle=np.array([0, 1, 1, 2, 0, 2]))
+    result = checked(truth, slices, row, found)
+    # The kaon of another collision and the electron are in no table; a species needs two tracks for a width.
+    assert result["pulls_pions"]["y"]["tracks"] == 2
+    assert result["pulls_kaons"]["y"] is None
+    assert result["assumed"] == {
+        "pions": {"pions": 1, "kaons": 1, "protons": 0},
+        "kaons": {"pions": 0, "kaons": 1, "protons": 0},
+        "protons": {"pions": 1, "kaons": 0, "protons": 0},
+    }
+    assert "2 pions 50.00% 50.00% 0.00% 1 kaons" in " ".join(text_of(result).split())
+    checker = TrackChecker(GEOMETRY)
+    checker.add(truth, slices, row, found)
+    assert checker.result()["assumed"] is None
+    assert "particle of the fit" not in text_of(checker.result())
+
+
 def test_a_state_is_followed_along_its_circle() -> None:
     state = np.zeros(1, TRUE_STATE)
     state["y"], state["z"], state["sin_phi"], state["lambda"], state["kappa"] = 1.0, 10.0, 0.2, 0.5, -2.0
@@ -270,7 +291,7 @@ def test_tables_and_page_show_the_numbers_of_the_result() -> None:
     result = checked(*event([0.4, 3.0]), tracks([own(0), NOISE]))
     text = text_of(result)
     assert "tracks of slices: 2 findable, 2 tracks" in text
-    assert text.count("pulls, ") == 4
+    assert text.count("pulls, ") == 7
     assert "  70%      50.00%   50.00%    0.00%" in text
     assert "merged tracks: 2 findable" in text
     page = page_of([("one <file>", result), ("two", result)], text)

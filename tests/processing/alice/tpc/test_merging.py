@@ -9,125 +9,47 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.alice.chain import CHAIN
-from hltnode.processing.alice.geometry.slices import local_from_global, slice_angle
-from hltnode.processing.alice.tpc.collections import CLUSTERS_PER_TRACK, TRACK
+from hltnode.processing.alice.geometry.slices import slice_angle
+from hltnode.processing.alice.tpc.collections import TRACK
 from hltnode.processing.alice.tpc.flags import LONG_CHAIN
 from hltnode.processing.alice.tpc.merging.collections import (
     MAX_SEGMENTS,
-    MERGED_TRACK,
     NO_END,
     SEGMENT_BINS,
     SEGMENT_END,
 )
 from hltnode.processing.alice.tpc.merging.find_clones import find_clones
+from hltnode.processing.alice.tpc.merging.find_turns import find_turns
 from hltnode.processing.alice.tpc.merging.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.link_segments import link_segments
 from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.protocol.alice.tpc_banks import N_ROWS, N_SLICES
+from hltnode.protocol.alice.tpc_banks import N_SLICES
+from tests.processing.alice.merged_events import Merged, event_of_all_kinds, helix, slice_oracle, together
 from tests.processing.alice.merging_oracle import (
     Limits,
     best_ends,
+    best_turns,
+    chain_numbers,
     clones_of,
     continuation,
     f,
     is_out_of_time,
     longer_segments,
     merged_segments,
+    partners_of,
 )
-from tests.processing.alice.toy_events import GEOMETRY, UNIT, clusters_at, columns_of, event_of, mep_of
+from tests.processing.alice.toy_events import columns_of, event_of, mep_of
 from tests.processing.alice.track_oracle import Slice, State
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 
 Floats = NDArray[np.float64]
 
 
-def helix(
-    q_pt: float, phi: float, tan_lambda: float, z0: float, turns: float = 0.4, shift: float = 0.0
-) -> dict[int, NDArray[np.void]]:
-    """Clusters by slice of an exact helix from the beam, where it crosses a row."""
-    k = UNIT * q_pt
-    arc = np.linspace(1e-3, 2 * np.pi * turns / abs(k), 200_000)
-    x = (np.sin(phi + k * arc) - np.sin(phi)) / k + shift
-    y = (np.cos(phi) - np.cos(phi + k * arc)) / k
-    z = z0 + tan_lambda * arc
-    sector = np.floor(np.mod(np.arctan2(y, x), 2 * np.pi) / np.radians(20)).astype(int) % 18
-    slices = sector + np.where(z < 0, 18, 0)
-    local_x, local_y = local_from_global(slices, x, y)
-    found: dict[int, list[NDArray[np.void]]] = {}
-    row = np.searchsorted(GEOMETRY.row_x, local_x)
-    cross = np.flatnonzero((row[1:] != row[:-1]) & (slices[1:] == slices[:-1]))
-    for i in cross:
-        r = min(row[i], row[i + 1])
-        share = (GEOMETRY.row_x[r] - local_x[i]) / (local_x[i + 1] - local_x[i])
-        at_y, at_z = (each[i] + share * (each[i + 1] - each[i]) for each in (local_y, z))
-        steep = abs(np.sin(phi + k * arc[i] - slice_angle(slices[i : i + 1])[0])) > 0.96
-        if abs(at_y) > GEOMETRY.half_width[r] - 1.3 or abs(at_z) > GEOMETRY.half_length or steep:
-            continue
-        found.setdefault(int(slices[i]), []).append(clusters_at(*map(np.atleast_1d, (r, at_y, abs(at_z)))))
-    return {number: np.concatenate(each) for number, each in found.items()}
-
-
-def together(*tracks: dict[int, NDArray[np.void]]) -> dict[int, NDArray[np.void]]:
-    numbers = sorted({number for track in tracks for number in track})
-    return {number: np.concatenate([track[number] for track in tracks if number in track]) for number in numbers}
-
-
-class Merged:
-    """The merged tracks of one event of a batch, and what they were made of."""
-
-    def __init__(self, columns: dict[str, NDArray[Any]], event: int = 0) -> None:
-        begin = int(columns["events.first_cluster"][event])
-        first = begin // CLUSTERS_PER_TRACK + event * N_SLICES
-        n, n_merged = (int(columns[f"{name}.count"][event]) for name in ("tpc_tracks", "tpc_merged_tracks"))
-        of = slice(first, first + n)
-        self.tracks = columns["tpc_tracks.track"].view(TRACK.dtype)[of]
-        self.ends = np.column_stack(
-            [columns[f"tpc_tracks.{name}"].view(SEGMENT_END.dtype)[of] for name in ("inner", "outer")]
-        )
-        self.bins, self.longer = columns["tpc_tracks.bin"][of], columns["tpc_tracks.longer"][of].astype(np.int64)
-        self.rows = columns["tpc_tracks.rows"][2 * first : 2 * (first + n)].reshape(n, 2)
-        self.best = columns["tpc_tracks.best_end"][2 * first : 2 * (first + n)].astype(np.int64)
-        self.first_hit = columns["tpc_tracks.first_hit"][of]
-        hit = (begin // 2 + event * 288) * 3
-        self.hits = columns["tpc_track_clusters.cluster"][hit : hit + int(columns["tpc_track_clusters.count"][event])]
-        self.places = columns["tpc_event_clusters.place"][begin:]
-        self.cluster_rows = columns["tpc_event_clusters.row"][begin:]
-        self.merged = columns["tpc_merged_tracks.track"].view(MERGED_TRACK.dtype)[first : first + n_merged]
-        self.run = columns["tpc_merged_tracks.run"][first : first + n_merged]
-        sizes = self.merged["n_segments"].astype(int)
-        n_segments = int(columns["tpc_merged_segments.count"][event])
-        segments = columns["tpc_merged_segments.segment"][first : first + n_segments]
-        assert sizes.sum() == n_segments == n
-        self.segments = [each.tolist() for each in np.split(segments, np.cumsum(sizes)[:-1])] if n else []
-        self.flags = int(columns["events.flags"][event])
-
-    def clusters(self, segment: int) -> NDArray[np.uint32]:
-        begin = int(self.first_hit[segment])
-        return self.hits[begin : begin + int(self.tracks["n_clusters"][segment])]
-
-
 @pytest.fixture(scope="module")
 def event() -> Merged:
     """Curling particles, tracks over borders and the central electrode, and a track twice."""
-    rng = np.random.default_rng(5)
-    tracks = [helix(9.0 * s, rng.uniform(0, 6), 0.15, 3.0, 1.2) for s in (-1, 1)]
-    tracks += [helix(rng.uniform(-4, 4), rng.uniform(0, 6), rng.uniform(-0.9, 0.9), -8.0) for _ in range(14)]
-    tracks += [helix(1.5, 0.1 + 0.35 * i, -0.15, 20.0) for i in range(3)]
-    late = [helix(q, phi, -0.3, 40.0) for q, phi in ((0.3, 0.2), (-0.6, 2.5), (0.2, 4.4))]
-    for clusters in (each for track in late for each in track.values()):
-        clusters["z"] += np.uint16(25.0 / 0.004)
-    given = together(*tracks, *late)
-    for number, clusters in given.items():
-        clusters["y"] += np.rint(rng.normal(0, 0.05 / 0.0015, len(clusters))).astype(np.int16).view(np.uint16)
-        clusters["z"] += np.rint(rng.normal(0, 0.05 / 0.004, len(clusters))).astype(np.int16).view(np.uint16)
-        clusters["charge"] = rng.integers(1, 0xFFFF, len(clusters))
-        given[number] = clusters
-    columns = columns_of(mep_of([{}, event_of(given, 2)]))
-    columns["charges"] = np.concatenate([given[number]["charge"] for number in sorted(given)])
-    found = Merged(columns, 1)
-    found.charges = columns["charges"]  # type: ignore[attr-defined]
-    return found
+    return event_of_all_kinds()
 
 
 def limits_of(algorithm: Any, gap: str, overlap: str) -> tuple[Limits, dict[str, Any]]:
@@ -147,7 +69,7 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     left_out = np.isin(np.arange(len(t)), list(clones.values()))
     limits, c = limits_of(link_segments, "max_gap", "max_overlap")
     assert event.best.tolist() == best_ends(limits, event.ends, event.bins, left_out, c).tolist()
-    expected, is_long = merged_segments(event.best, clones, event.ends)
+    expected, is_long = merged_segments(event.best, clones, event.ends, partners_in(event, clones))
     assert (event.segments, event.run.tolist(), is_long) == (
         [each for each, _ in expected],
         [run for _, run in expected],
@@ -157,6 +79,45 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     sizes = [len(each) for each in event.segments]
     assert max(sizes) >= 4
     assert len(sizes) < 0.6 * len(t)
+
+
+def partners_in(found: Merged, clones: dict[int, int]) -> dict[int, int]:
+    """The pairs of chains of an event, whose turns are those of a search over all pairs."""
+    limits, c = limits_of(find_turns, "max_gap", "max_overlap")
+    chains = chain_numbers(found.best, clones)
+    score, turn = best_turns(limits, found.ends, found.bins, chains, c)
+    assert found.turn_score.tolist() == score.tolist()
+    assert found.turn_chain.tolist() == turn.tolist()
+    return partners_of(chains, score, turn)
+
+
+def test_chains_of_a_particle_that_turns_several_times_are_one_track() -> None:
+    rng = np.random.default_rng(19)
+    given = [
+        helix(q, rng.uniform(0, 6), rng.uniform(0.01, 0.12), 5.0 + 9.0 * i, 3.0)
+        for i, q in enumerate((8, -9, 10, -11, 12, 9.5))
+    ]
+    clusters = together(*given)
+    for number, own in clusters.items():
+        seen = own[rng.random(len(own)) < 0.95]
+        seen["y"] += np.rint(rng.normal(0, 0.08 / 0.0015, len(seen))).astype(np.int16).view(np.uint16)
+        seen["z"] += np.rint(rng.normal(0, 0.08 / 0.004, len(seen))).astype(np.int16).view(np.uint16)
+        clusters[number] = seen
+    mep = mep_of([event_of(clusters)])
+    found = Merged(columns_of(mep))
+    limits, c = limits_of(find_clones, "max_clone_gap", "max_clone_gap")
+    longer = longer_segments(
+        *(limits, c["max_chi2"], found.ends[:, 0], found.bins, found.tracks["slice"]),
+        *(found.tracks["n_clusters"], found.rows),
+    )
+    clones = clones_of(longer)
+    partners = partners_in(found, clones)
+    assert partners
+    expected, _ = merged_segments(found.best, clones, found.ends, partners)
+    assert (found.segments, found.run.tolist()) == ([each for each, _ in expected], [run for _, run in expected])
+    alone = Merged(columns_of(mep, "[sequence.tpc_find_turns]\nmax_turn_chi2 = 0.0\n"))
+    assert (alone.turn_chain == NO_END).all()
+    assert len(found.merged) < len(alone.merged)
 
 
 def event_has_links_out_of_time(event: Merged) -> bool:
@@ -182,11 +143,6 @@ def outwards(oracle: Slice, found: Merged, clusters: NDArray[np.uint32]) -> Stat
             return None
         fitted += 1
     return t
-
-
-def slice_oracle(places: NDArray[np.uint32]) -> Slice:
-    """A slice whose rows have all these clusters."""
-    return Slice([places] * N_ROWS, GEOMETRY)
 
 
 def end_of(t: State, number: int, unit: Any, outer: bool) -> list[float]:
@@ -227,89 +183,8 @@ def test_ends_are_those_of_the_track_and_of_a_fit_outwards(event: Merged) -> Non
     assert n_outer > 0.9 * len(event.tracks)
 
 
-def rotated(oracle: Slice, t: State, forwards: bool) -> bool:
-    sine, cosine = f(0.34202014) if forwards else -f(0.34202014), f(0.93969262)
-    c = np.sqrt(f(1) - t.s * t.s)
-    turned, s = c * cosine + t.s * sine, t.s * cosine - c * sine
-    if not turned > 0 or not oracle.is_within(s):
-        return False
-    ratio, inverse = c / turned, turned / c
-    t.x, t.y, t.s = t.x * cosine + t.y * sine, t.y * cosine - t.x * sine, s
-    t.yy, t.ss, t.qy, t.qs = t.yy * (ratio * ratio), t.ss * (inverse * inverse), t.qy * ratio, t.qs * inverse
-    return True
-
-
-def fit_in_order(oracle: Slice, t: State, at: int, hits: list[tuple[int, int, int]]) -> tuple[int, int] | None:
-    """Fit through (row, place, slice); the last slice and the number of clusters, or None."""
-    hundred, zero = f(100), f(0)
-    t.yy, t.ss, t.qq, t.zz, t.ll = (each * hundred for each in (t.yy, t.ss, t.qq, t.zz, t.ll))
-    t.sy = t.qy = t.qs = t.lz = t.chi2 = zero
-    fitted = 0
-    for row, k, number in hits:
-        steps = (number % 18 - at % 18) % 18
-        for _ in range(min(steps, 18 - steps)):
-            if not rotated(oracle, t, steps <= 9):
-                return None
-        if (number < 18) != (at < 18):
-            t.z, t.l = -t.z, -t.l
-        at = number
-        if not oracle.propagate(t, oracle.row_x[row]):
-            return None
-        if oracle.chi2(t, row, k) > f(25):
-            continue
-        oracle.update(t, row, k)
-        if not oracle.is_within(t.s):
-            return None
-        fitted += 1
-    return at, fitted
-
-
-def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) -> None:
-    n_failed = 0
-    for record, segments, run in zip(event.merged, event.segments, event.run, strict=True):
-        own = segments[:run]
-        clusters = [event.clusters(i) for i in own]
-        flat = np.concatenate(clusters)
-        oracle = slice_oracle(event.places[flat])
-        offset = np.cumsum([0, *map(len, clusters)])
-        hits = [
-            (int(event.cluster_rows[c]), k, offset[k] + j, int(event.tracks["slice"][i]), int(c))
-            for k, i in enumerate(own)
-            for j, c in enumerate(clusters[k])
-        ]
-        hits.sort(key=lambda hit: (hit[0], hit[1], hit[2]))
-        ordered: list[tuple[int, int, int]] = []
-        last = -1
-        for row, _, place, number, cluster in hits:
-            if cluster != last:
-                ordered.append((row, int(place), number))
-            last = cluster
-        start = event.tracks[min(own, key=lambda i: (event.rows[i][0], own.index(i)))]
-        side = 1.0 if start["slice"] < 18 else -1.0
-        names = [*"xyz", "sin_phi", "tan_lambda", "q_pt", "c_yy", "c_zz", "c_sy", "c_ss", "c_lz", "c_ll"]
-        names += ["c_qy", "c_qs", "c_qq", "chi2"]
-        t = State(*(start[name] for name in names))
-        t.z, t.l = t.z * f(side), t.l * f(side)
-        first = fit_in_order(oracle, t, int(start["slice"]), ordered)
-        done = first and fit_in_order(oracle, t, first[0], ordered[::-1])
-        if done is None:
-            n_failed += 1
-            assert record["n_fitted"] == 0
-            assert [record[name] for name in names] == [start[name] for name in names]
-            assert record["slice"] == start["slice"]
-        else:
-            turned = f(1.0 if done[0] < 18 else -1.0)
-            expected: tuple[Any, ...] = (t.x, t.y, turned * t.z, t.s, turned * t.l, t.q)
-            expected += (t.yy, t.zz, t.sy, t.ss, t.lz, t.ll, t.qy, t.qs, t.qq, t.chi2)
-            found = np.array([record[name] for name in names], np.float32)
-            assert found.tobytes() == np.array(expected, np.float32).tobytes()
-            assert (record["slice"], record["n_fitted"]) == done
-        every = np.unique(np.concatenate([event.clusters(i) for i in segments]))
-        assert record["n_clusters"] == len(every)
-        assert record["charge"] == sum(int(event.tracks["charge"][i]) for i in segments)
-        for i in segments:
-            assert event.tracks["charge"][i] == event.charges[event.clusters(i)].astype(int).sum()  # type: ignore[attr-defined]
-    assert n_failed <= 2
+WITHOUT_LOSS = "[sequence.tpc_fit_merged_tracks]\nenergy_loss = 0.0\n"
+"""The clusters are those of exact helices."""
 
 
 def test_one_particle_gives_one_track_over_borders_electrode_and_turns() -> None:
@@ -320,7 +195,7 @@ def test_one_particle_gives_one_track_over_borders_electrode_and_turns() -> None
         (9.0, middle + 0.9, 0.2, 2.0, None, None),  # it turns back
     ):
         turns = 0.9 if slices is None else 0.4
-        found = Merged(columns_of(mep_of([event_of(helix(q, phi, tan_lambda, z0, turns))])))
+        found = Merged(columns_of(mep_of([event_of(helix(q, phi, tan_lambda, z0, turns))]), WITHOUT_LOSS))
         assert len(found.merged) == 1
         (segments,) = found.segments
         if slices is None:
@@ -357,8 +232,17 @@ def ends_at(z: NDArray[np.float32]) -> NDArray[np.void]:
     return ends
 
 
-def joined(best: list[int], clones: dict[int, int], ends: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+def joined(
+    best: list[int],
+    clones: dict[int, int],
+    ends: NDArray[np.void],
+    turns: dict[int, tuple[float, int]] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """turns: score and chain of the best turn of some segments."""
     n = len(ends)
+    score, chain = np.full(n, 1e30, np.float32), np.full(n, NO_END, np.uint32)
+    for i, (of_turn, to) in (turns or {}).items():
+        score[i], chain[i] = of_turn, to
     longer, shorter = np.full(n, NO_END, np.uint32), np.full(n, NO_END, np.uint32)
     for of, clone in clones.items():
         longer[clone], shorter[of] = of, clone
@@ -369,6 +253,8 @@ def joined(best: list[int], clones: dict[int, int], ends: NDArray[np.void]) -> d
         "tpc_tracks.best_end": np.array(best, np.uint32),
         "tpc_tracks.longer": longer,
         "tpc_tracks.shorter": shorter,
+        "tpc_tracks.turn_score": score,
+        "tpc_tracks.turn_chain": chain,
     }
     return run_algorithms([join_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
 
@@ -405,6 +291,47 @@ def test_a_chain_that_is_too_long_stays_apart_and_is_noted() -> None:
         assert long_too == is_long
         assert result_of(found) == expected
         assert len(expected) == (n if is_long else 1)
+
+
+def chain_of_links(n: int, first: int) -> list[int]:
+    """Segments first to first + n - 1, each linked from its outer end to the inner one of the next."""
+    best = [
+        [2 * i - 1 if i > first else NO_END, 2 * i + 2 if i < first + n - 1 else NO_END]
+        for i in range(first, first + n)
+    ]
+    return [each for pair in best for each in pair]
+
+
+def test_two_chains_are_one_track_if_each_is_the_best_turn_of_the_other() -> None:
+    def tracks(sizes: list[int], turns: dict[int, tuple[float, int]], z: list[float]) -> list[tuple[list[int], int]]:
+        firsts = np.cumsum([0, *sizes[:-1]])
+        best = [each for n, i in zip(sizes, firsts, strict=True) for each in chain_of_links(n, int(i))]
+        ends = np.zeros((sum(sizes), 2), SEGMENT_END.dtype)
+        ends["z"] = np.repeat(z, sizes)[:, None]
+        found = joined(best, {}, ends, turns)
+        chains = chain_numbers(np.array(best, np.int64), {})
+        score, turn = np.full(len(ends), 1e30, np.float32), np.full(len(ends), NO_END, np.int64)
+        for i, (of_turn, to) in turns.items():
+            score[i], turn[i] = of_turn, to
+        expected, _ = merged_segments(np.array(best, np.int64), {}, ends, partners_of(chains, score, turn))
+        assert result_of(found) == expected
+        return expected
+
+    # Segments 1 and 4 name the chain of the other; the one with the smaller |z| comes first.
+    pair = {1: (3.0, 2), 4: (3.0, 0)}
+    assert tracks([2, 3], pair, [1.0, -2.0]) == [([0, 1, 2, 3, 4], 2)]
+    assert tracks([2, 3], pair, [-2.0, 1.0]) == [([2, 3, 4, 0, 1], 3)]
+    assert tracks([2, 3], pair, [1.0, -1.0]) == [([0, 1, 2, 3, 4], 2)]
+    # One of them prefers a third chain, by its score or, with equal ones, by its number.
+    assert len(tracks([2, 3, 1], {**pair, 0: (2.0, 5)}, [1.0, 2.0, 3.0])) == 3
+    assert len(tracks([2, 3, 1], {**pair, 0: (3.0, 5)}, [1.0, 2.0, 3.0])) == 2
+    assert len(tracks([1, 2, 3], {0: (3.0, 3), 1: (3.0, 3), 4: (3.0, 1), 3: (3.0, 0)}, [1.0, 2.0, 3.0])) == 2
+    assert len(tracks([2, 3], {1: (3.0, 2)}, [1.0, 2.0])) == 2
+    # Both together have at most MAX_SEGMENTS segments.
+    for more, n in ((0, 1), (1, 2)):
+        sizes = [MAX_SEGMENTS - 5 + more, 5]
+        turns = {0: (3.0, sizes[0]), sizes[0]: (3.0, 0)}
+        assert len(tracks(sizes, turns, [1.0, 2.0])) == n
 
 
 def test_chains_of_random_links_equal_a_walk_through_them() -> None:

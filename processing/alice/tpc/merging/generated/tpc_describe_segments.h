@@ -30,6 +30,7 @@ struct tpc_describe_segments_parameters {
     struct {
         const uint32_t* events_first_cluster;
         const uint32_t* cluster;
+        hlt::tpc_track_hit* hit;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 2u + event * 288u) * 3u; }
     } tpc_track_clusters;
     struct {
@@ -38,6 +39,11 @@ struct tpc_describe_segments_parameters {
         const uint8_t* row;
         __device__ uint32_t first(uint32_t event) const { return events_first_cluster[event]; }
     } tpc_event_clusters;
+    struct {
+        const uint32_t* tpc_slices_first_cluster;
+        const uint16_t* charges;
+        __device__ uint32_t first(uint32_t part_in_batch) const { return tpc_slices_first_cluster[part_in_batch]; }
+    } tpc_clusters;
     float y_constant;
     float y_drift;
     float y_angle;

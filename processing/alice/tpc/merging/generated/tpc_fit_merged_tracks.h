@@ -22,14 +22,9 @@ struct tpc_fit_merged_tracks_parameters {
     struct {
         const uint32_t* events_first_cluster;
         const uint32_t* cluster;
+        const hlt::tpc_track_hit* hit;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 2u + event * 288u) * 3u; }
     } tpc_track_clusters;
-    struct {
-        const uint32_t* events_first_cluster;
-        const uint32_t* place;
-        const uint8_t* row;
-        __device__ uint32_t first(uint32_t event) const { return events_first_cluster[event]; }
-    } tpc_event_clusters;
     struct {
         const uint32_t* events_first_cluster;
         const uint32_t* count;
@@ -37,6 +32,8 @@ struct tpc_fit_merged_tracks_parameters {
         const uint16_t* size;
         const uint16_t* run;
         hlt::tpc_merged_track* track;
+        uint8_t* particle;
+        float* ionisation;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_merged_tracks;
     struct {
@@ -54,6 +51,13 @@ struct tpc_fit_merged_tracks_parameters {
     float radiation_length;
     float mass;
     float max_fit_chi2;
+    float energy_loss;
+    float mip_charge;
+    float kept_charges;
+    uint32_t min_charges;
+    float separation;
+    float kaon_mass;
+    float proton_mass;
 
     static constexpr uint32_t n_parts = 36u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

@@ -17,6 +17,8 @@ struct tpc_join_segments_parameters {
         const uint32_t* best_end;
         const uint32_t* longer;
         const uint32_t* shorter;
+        const float* turn_score;
+        const uint32_t* turn_chain;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_tracks;
     struct {

@@ -71,4 +71,12 @@ struct tpc_merged_track {
 };
 static_assert(sizeof(tpc_merged_track) == 76);
 
+struct tpc_track_hit {
+    uint32_t place;  // z in the upper 16 bits, y in the lower ones, as in the banks
+    uint16_t charge;  // ADC counts
+    uint8_t row;
+    uint8_t unused;
+};
+static_assert(sizeof(tpc_track_hit) == 8);
+
 }  // namespace hlt
