@@ -250,7 +250,8 @@ def _read_weights(signals: Sequence[Path], texts: Sequence[str]) -> dict[str, fl
 
 def _tunable_lines(configuration: TriggerConfig, cuts: Sequence[str], keep: Sequence[str]) -> list[TunableLine]:
     """The lines with tuned cuts. Raises TuningError without any."""
-    lines, refused = [], {}
+    lines: list[TunableLine] = []
+    refused: dict[str, str] = {}
     for _, of_line in groupby(chosen_cuts(configuration, cuts, keep), key=lambda cut: cut.line):
         line, why = tunable_line(configuration, list(of_line))
         refused |= why

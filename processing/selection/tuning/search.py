@@ -195,9 +195,9 @@ def strongest_cuts(menu: TunableMenu, scales: Scales, most: int) -> tuple[int, .
         effect = 0.0
         for value in (cut.low, cut.high):
             tried = (*menu.base[:place], value, *menu.base[place + 1 :])
-            found = scales.measured(others | menu.line_decisions(line, menu.values_of_line(tried, line)))
-            moved = np.abs(found.efficiencies - base.efficiencies).sum()
-            effect = max(effect, abs(found.rate - base.rate) / max(base.rate, 1e-9) + float(moved))
+            at = scales.measured(others | menu.line_decisions(line, menu.values_of_line(tried, line)))
+            moved = np.abs(at.efficiencies - base.efficiencies).sum()
+            effect = max(effect, abs(at.rate - base.rate) / max(base.rate, 1e-9) + float(moved))
         effects.append(effect)
     order = sorted(range(len(effects)), key=lambda place: (-effects[place], place))
     found = tuple(sorted(place for place in order[:most] if effects[place] > LEAST_EFFECT))

@@ -41,7 +41,8 @@ class TunableMenu:
         ends = np.cumsum([len(line.cuts) for line in lines]).tolist()
         self._slices = [slice(end - len(line.cuts), end) for line, end in zip(lines, ends, strict=True)]
         self.line_of_cut = [i for i, line in enumerate(lines) for _ in line.cuts]
-        self._untuned: Bools = np.delete(events.fired, [line.place for line in lines], axis=1).any(axis=1)
+        untuned = np.delete(events.fired, [line.place for line in lines], axis=1)
+        self._untuned: Bools = np.asarray(untuned.any(axis=1))
         self._kept: list[dict[Values, NDArray[np.uint8]]] = [{} for _ in lines]
         for i, line in enumerate(self.lines):
             differing = np.count_nonzero(self.line_decisions(i, line.base) != events.fired[:, line.place])

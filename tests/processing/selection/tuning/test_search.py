@@ -67,6 +67,7 @@ def test_the_same_seed_gives_the_same_cuts_and_another_one_holds_out_other_event
     one, two = (parts_of(menu.events, 0.3, seed)[1] for seed in (1, 2))
     assert [int((one & (menu.events.sample == sample)).sum()) for sample in range(3)] == [0.3 * n for n in N]
     assert (one != two).any()
+    assert (parts_of(menu.events, 0.3, 1)[0] == ~one).all()
 
 
 def test_rates_and_efficiencies_are_sums_of_weights_of_accepted_events() -> None:

@@ -36,6 +36,10 @@ def chosen(t: Any, low: float = 0.5, high: float = 3.0) -> Any:
     return (t.hits > 37) & (~t.has_vertex | (where(t.x > low * mm, t.a, t.b) < high) & ~(t.vertex.z > high * mm))
 
 
+def negated(t: Any, low: float = 0.5, high: float = 3.0) -> Any:
+    return (t.hits > 37) & ~((t.a > 0.0) & (t.pt > low * MeV)) & ~(t.is_muon & (t.x < high * mm))
+
+
 def made_of_two(t: Any, low: float = 0.5, high: float = 3.0) -> Any:
     return (t.hits > 37) & (t.pt > low * high * MeV)
 
@@ -70,7 +74,7 @@ def random_values(line: TunableLine, seed: int, n: int) -> list[tuple[float, ...
     return [line.base, tuple(c.low for c in line.cuts), tuple(c.high for c in line.cuts), *drawn]
 
 
-@pytest.mark.parametrize("selects", [thresholds, computed, chosen, made_of_two, smaller_of_two])
+@pytest.mark.parametrize("selects", [thresholds, computed, chosen, negated, made_of_two, smaller_of_two])
 def test_any_choice_of_cuts_decides_like_the_line_recorded_with_it(selects: Callable[..., Any]) -> None:
     line, tuned = line_of(selects)
     trigger = TriggerConfig(lines=(line,))
