@@ -40,6 +40,11 @@ def _summary(result: dict[str, Any]) -> str:
             f"cap {frequency(result['cap_hz'])}, seed {result['seed']}, {result['evaluations']} "
             f"evaluations; events: {samples}, of which {100 * result['holdout']:g} % are held out",
             *aligned(table),
+            *(
+                f"tuned rate / shipped rate, {title}: {of['value']:.3f} ± {of['error']:.3f}"
+                for part, title in PARTS.items()
+                if (of := result["rate_ratio"][part])["value"] is not None
+            ),
         ]
     )
 

@@ -97,6 +97,7 @@ def tune(
         ],
         "shipped": _on_parts(menu, menu.base, goal, request, searched, held_out),
         "tuned": _on_parts(menu, point, goal, request, searched, held_out),
+        "rate_ratio": {"searched": _ratio(menu, point, searched), "held_out": _ratio(menu, point, held_out)},
         "lines": _lines(menu, line_names, point, request),
         "overlap": _overlap(menu, line_names, point),
         "curve": [
@@ -152,6 +153,21 @@ def _on(menu: TunableMenu, point: Values, goal: Goal, request: TuningRequest, pa
         "efficiencies": efficiencies,
         "weighted": float(goal.weights @ [of["value"] for of in efficiencies.values()]),
     }
+
+
+def _ratio(menu: TunableMenu, point: Values, part: Bools) -> dict[str, float | None]:
+    """The tuned rate divided by the shipped one on the same events, and its error.
+
+    Only events on which the cuts disagree contribute to the error. None without an accepted event.
+    """
+    own = part & (menu.events.sample == 0)
+    weights = menu.events.weights[own]
+    before, after = menu.accepted(menu.base)[own], menu.accepted(point)[own]
+    shipped, tuned = float(weights[before].sum()), float(weights[after].sum())
+    if not shipped:
+        return {"value": None, "error": None}
+    moved = weights[before != after]
+    return {"value": tuned / shipped, "error": float(np.sqrt((moved**2).sum())) / shipped}
 
 
 def _fraction(menu: TunableMenu, accepted: Bools, part: Bools, sample: int) -> dict[str, float]:

@@ -101,6 +101,19 @@ def test_lines_have_what_they_accept_alone_and_the_overlap_counts_common_events(
     assert found.result["overlap"]["events"][0][1] == both
 
 
+def test_the_ratio_of_rates_has_the_error_of_the_events_on_which_both_disagree() -> None:
+    menu = small_menu(weighted=True)
+    found = tuned(menu, 200.0)
+    own = parts_of(menu.events, 0.3, 1)[1] & (menu.events.sample == 0)
+    before, after, weights = (
+        of[own] for of in (menu.accepted(menu.base), menu.accepted(found.point), menu.events.weights)
+    )
+    ratio = found.result["rate_ratio"]["held_out"]
+    assert (before & ~after).any()
+    assert ratio["value"] == pytest.approx(weights[after].sum() / weights[before].sum())
+    assert ratio["error"] == pytest.approx((weights[before ^ after] ** 2).sum() ** 0.5 / weights[before].sum())
+
+
 def test_the_curve_rises_with_the_rate_on_the_searched_events(menu: TunableMenu) -> None:
     curve = tuned(menu, 200.0, max_loss=1.0).result["curve"]
     assert len(curve) >= 4
