@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hltnode.processing.lhcb.lines import Line, long_tracks
@@ -31,6 +33,10 @@ TRIGGER = TriggerConfig.from_toml(
     HLT1_MENU,
     "forward",
 )
+
+
+def with_a_parameter(t: Any, low: float = 0.5) -> Any:
+    return t.chi2 > low
 
 
 def names(*texts: str, keep: tuple[str, ...] = ()) -> list[str]:
@@ -93,7 +99,7 @@ def test_levels_are_equidistant_within_the_range_and_contain_the_value_of_the_co
     ],
 )
 def test_a_text_that_names_no_cut_or_no_range_is_refused_with_the_reason(text: str, message: str) -> None:
-    mine = Line("Hlt1Mine", long_tracks, lambda t, low=0.5: t.chi2 > low)
+    mine = Line("Hlt1Mine", long_tracks, with_a_parameter)
     trigger = TriggerConfig(lines=(*TRIGGER.lines, mine), types=TRIGGER.types)
     with pytest.raises(TuningError, match=f"--tune {text}: .*{message}"):
         chosen_cuts(trigger, [text], [])
