@@ -54,6 +54,7 @@ GROUPS = {
         "lines": "selection.lines",
         "rates": "selection.rates",
         "efficiency": "selection.efficiency",
+        "tune": "selection.tune",
         "histograms": "selection.histograms",
         "luminosity": "selection.luminosity",
         "tck": "selection.tck",

@@ -257,13 +257,13 @@ def complete_file(path: Path) -> Iterator[BinaryIO]:
         unfinished.unlink(missing_ok=True)
 
 
-def require_packages(what: str, *packages: str) -> None:
-    """Fail before the work starts if libraries of the extra `plot` are missing.
+def require_packages(what: str, *packages: str, extra: str = "plot") -> None:
+    """Fail before the work starts if libraries of an extra are missing.
 
     what: the part of the command that needs them. Raises ValueError.
     """
     if missing := [package for package in packages if find_spec(package) is None]:
-        raise ValueError(f"{what} needs {' and '.join(missing)}: {extra_hint('plot')}")
+        raise ValueError(f"{what} needs {' and '.join(missing)}: {extra_hint(extra)}")
 
 
 def end_with_damage(damage: "DamageLog") -> None:

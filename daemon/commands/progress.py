@@ -17,10 +17,10 @@ NAMED_SECONDS = 0.5
 
 
 @contextmanager
-def event_progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def event_progress(title: str, total: int | None, unit: str = "events") -> Iterator[Callable[[int], None]]:
     """Show the events that are done; yields the function that adds to them.
 
-    total: number of all events; None if it is not known, then only the rate is shown.
+    total: number of all events; None if it is not known, then only the rate is shown. unit: what is counted.
     """
     if not console.is_terminal:
         yield lambda _n: None
@@ -40,7 +40,7 @@ def event_progress(title: str, total: int | None) -> Iterator[Callable[[int], No
 
     class Rate(TextColumn):
         def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.0f} events/s")
+            return Text("" if task.speed is None else f"{task.speed:,.0f} {unit}/s")
 
     counted = (BarColumn(), MofNCompleteColumn()) if total is not None else (TextColumn("{task.completed}"),)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), *counted, Rate(""), TimeElapsedColumn())

@@ -262,22 +262,40 @@ class TriggerConfig:
 
         Raises TriggerConfigError for an unknown line or cut, and for an invalid value of the cut.
         """
+        return self.with_cuts(name, {cut: value})
+
+    def with_cuts(self, name: str, cuts: Mapping[str, float]) -> Line:
+        """The named line with other values of some cuts. Raises TriggerConfigError as `with_cut` does."""
         if name not in self.line_names:
             raise TriggerConfigError(f"{name}: no line has this name; {nearest(name, self.line_names)}")
-        line = {line.name: line for line in self.types}.get(name)
-        if line is None:
-            return self.lines[self.line_names.index(name)].with_value(cut, value)
-        cuts = line.cuts()
-        if cut not in cuts:
-            near = near_names(cut, cuts, similarity=SIMILARITY_OF_SHORT_NAMES)
-            raise TriggerConfigError(
-                f"{name}.{cut}: the line has no such cut; the nearest are {', '.join(near or cuts)}"
-            )
+        line = self.lines[self.line_names.index(name)]
+        if name not in {each.name for each in self.types}:
+            for cut, value in cuts.items():
+                line = line.with_value(cut, value)
+            return line
+        return self._type_with(name, cuts).prefiltered_line(named(line.prefilters))
+
+    def allows(self, name: str, cut: str, value: float) -> bool:
+        """Whether a line of `types` may have a value of a cut."""
+        try:
+            self._type_with(name, {cut: value})
+        except TriggerConfigError:
+            return False
+        return True
+
+    def _type_with(self, name: str, cuts: Mapping[str, float]) -> LineType:
+        line = {line.name: line for line in self.types}[name]
         values = {field.name: getattr(line, field.name) for field in fields(line)}
-        is_count = isinstance(values[cut], int) and float(value).is_integer()
-        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).prefiltered_line(
-            named(self.lines[self.line_names.index(name)].prefilters)
-        )
+        known = line.cuts()
+        for cut, value in cuts.items():
+            if cut not in known:
+                near = near_names(cut, known, similarity=SIMILARITY_OF_SHORT_NAMES)
+                raise TriggerConfigError(
+                    f"{name}.{cut}: the line has no such cut; the nearest are {', '.join(near or known)}"
+                )
+            is_count = isinstance(values[cut], int) and float(value).is_integer()
+            values[cut] = int(value) if is_count else value
+        return _validated(name, type(line), values)
 
     def unit_of(self, name: str, cut: str) -> str:
         """Unit of the values of a cut of a line, empty if there is none or it is not known."""

@@ -28,7 +28,7 @@ Columns = Mapping[Column, NDArray[Any]]
 
 
 @dataclass(slots=True)
-class _Truth:
+class Truth:
     """Whether a condition is true, and whether it is false, for each object."""
 
     true: Bools
@@ -99,7 +99,7 @@ class Evaluator:
         scope = self._events if variable is None else self._scope(variable, self._events)
         chosen = self._truth(condition, scope).true
         values = [self._value(root, scope) for root in roots]
-        return scope.event[chosen], [(v.true if isinstance(v, _Truth) else v)[chosen] for v in values]
+        return scope.event[chosen], [(v.true if isinstance(v, Truth) else v)[chosen] for v in values]
 
     def of_objects(self, root: Node, variable: Variable, event: NDArray[Any], number: NDArray[Any]) -> NDArray[Any]:
         """A value of some objects, given by their events and their numbers in the event."""
@@ -146,7 +146,7 @@ class Evaluator:
             yield self._scope(at.payload, around, slice(begin, next_begin))
             begin = next_begin
 
-    def _count_unknown(self, scope: _Scope, truth: _Truth) -> None:
+    def _count_unknown(self, scope: _Scope, truth: Truth) -> None:
         np.add.at(self.unknown, scope.event[~(truth.true | truth.false)], np.uint32(1))
 
     def _first(self, collection: Collection) -> NDArray[np.int64]:
@@ -184,8 +184,8 @@ class Evaluator:
             at = at.around
         return places
 
-    def _truth(self, at: Node, scope: _Scope) -> _Truth:
-        return cast(_Truth, self._value(at, scope))
+    def _truth(self, at: Node, scope: _Scope) -> Truth:
+        return cast(Truth, self._value(at, scope))
 
     def _operation(self, at: Node, scope: _Scope) -> Any:
         match at.op:
@@ -201,7 +201,7 @@ class Evaluator:
         if at.op is Op.TREES:
             return at.payload.sums(args)
         with np.errstate(all="ignore"):
-            return _OPERATIONS[at.op](*args)
+            return OPERATIONS[at.op](*args)
 
     def _load(self, at: Node, scope: _Scope) -> NDArray[Any]:
         element: Element = at.payload
@@ -227,7 +227,7 @@ class Evaluator:
             is_open |= _any_of(inner.outer, ~truth.false, n)
             if at.op is Op.COUNT:
                 self._count_unknown(inner, truth)
-        return count.astype(np.uint32) if at.op is Op.COUNT else _Truth(count > 0, ~is_open)
+        return count.astype(np.uint32) if at.op is Op.COUNT else Truth(count > 0, ~is_open)
 
 
 def postorder_without_bodies(root: Node) -> list[Node]:
@@ -265,27 +265,27 @@ def _of_events(place: NDArray[np.int64], n: int) -> Bools:
 
 
 def _taken(value: Any, places: NDArray[np.int64]) -> Any:
-    if isinstance(value, _Truth):
-        return _Truth(value.true[places], value.false[places])
+    if isinstance(value, Truth):
+        return Truth(value.true[places], value.false[places])
     return value[places]
 
 
 def _constant(at: Node, n: int) -> Any:
     if at.kind is Kind.BOOL:
-        return _Truth(np.full(n, bool(at.payload)), np.full(n, not at.payload))
+        return Truth(np.full(n, bool(at.payload)), np.full(n, not at.payload))
     if at.kind is Kind.INT:
         return np.full(n, at.payload, np.uint32)
     return np.full(n, float.fromhex(at.payload), F32)
 
 
-def _where(condition: _Truth, if_true: NDArray[Any], if_false: NDArray[Any]) -> NDArray[Any]:
+def _where(condition: Truth, if_true: NDArray[Any], if_false: NDArray[Any]) -> NDArray[Any]:
     chosen = np.where(condition.true, if_true, if_false)
     if chosen.dtype == F32:
         chosen[~(condition.true | condition.false)] = np.nan
     return chosen
 
 
-_OPERATIONS: dict[Op, Any] = {
+OPERATIONS: dict[Op, Any] = {
     Op.TO_FLOAT: lambda a: a.astype(F32),
     Op.ADD: np.add,
     Op.SUB: np.subtract,
@@ -302,13 +302,14 @@ _OPERATIONS: dict[Op, Any] = {
     Op.WHERE: _where,
     Op.BITS: np.bitwise_and,
     Op.REMAINDER: np.remainder,
-    Op.LESS: lambda a, b: _Truth(a < b, a >= b),
-    Op.LESS_EQUAL: lambda a, b: _Truth(a <= b, a > b),
-    Op.EQUAL: lambda a, b: _Truth(a == b, (a < b) | (a > b)),
-    Op.AND: lambda a, b: _Truth(a.true & b.true, a.false | b.false),
-    Op.OR: lambda a, b: _Truth(a.true | b.true, a.false & b.false),
-    Op.NOT: lambda a: _Truth(a.false, a.true),
+    Op.LESS: lambda a, b: Truth(a < b, a >= b),
+    Op.LESS_EQUAL: lambda a, b: Truth(a <= b, a > b),
+    Op.EQUAL: lambda a, b: Truth(a == b, (a < b) | (a > b)),
+    Op.AND: lambda a, b: Truth(a.true & b.true, a.false | b.false),
+    Op.OR: lambda a, b: Truth(a.true | b.true, a.false & b.false),
+    Op.NOT: lambda a: Truth(a.false, a.true),
 }
+"""The operations on values, with arrays of single precision, counts or Truth; the others need the candidates."""
 
 
 def passes(scaler: NDArray[np.void], words: Sequence[NDArray[np.uint32]]) -> Bools:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,19 @@ class DecidedEvents:
         for i, line in enumerate(lines):
             found[:, i] = self._evaluator.decide(line) & self._passes_scalers(line)
         return found[self.places]
+
+    def candidate_values(
+        self, line: Line, roots: Sequence[Node], condition: Node
+    ) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+        """Some values of the candidates of one of these lines that satisfy a condition, and the event of each.
+
+        roots, condition: made of columns that the lines of the pass read. A value that is true or false is bool.
+        """
+        event, values = self._evaluator.values_of(line.variable, roots, condition)
+        own = np.full(self.n_computed, -1)
+        own[self.places] = np.arange(len(self.places))
+        kept = own[event] >= 0
+        return own[event[kept]], [value[kept] for value in values]
 
     def candidates(self, line: Line) -> tuple[Candidates, Constituents]:
         """The candidates of one of these lines before scalers, and their constituents.

@@ -21,7 +21,7 @@ READS = {
     "--geometry", "--trigger", "--config", "--tck", "--compare", "--against", "--check", "--reference",
     "--field", "--input-hepmc", "--server-key", "--key-file", "--token-file", "--conditions",
     "--schema", "--data", "--secret-key", "--nodes-dir", "--operators-dir",
-    "--measurement",
+    "--measurement", "--minbias", "--signal",
 }  # fmt: skip
 """Options with paths that commands only read."""
 FOLDERS = {

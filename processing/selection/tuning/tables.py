@@ -1,0 +1,108 @@
+"""The result of a tuning as text."""
+
+from typing import Any
+
+from hltnode.processing.selection.event_rate import frequency
+from hltnode.processing.selection.studies.tables import with_interval
+
+KHZ = 1e3
+PARTS = {"searched": "searched", "held_out": "held out"}
+
+
+def tuning_text(result: dict[str, Any]) -> str:
+    """The tables: rate and efficiencies of both configurations, the tuned cuts, the lines, the curve."""
+    return "\n\n".join([_summary(result), _cuts(result), _lines(result), _curve(result)])
+
+
+def percent_with_interval(of: dict[str, float]) -> str:
+    """An efficiency in per cent with its interval."""
+    return with_interval(100 * of["value"], 100 * of["low"], 100 * of["high"])
+
+
+def khz_with_interval(of: dict[str, float]) -> str:
+    """A rate in kHz with its interval."""
+    return with_interval(of["rate_hz"] / KHZ, of["low_hz"] / KHZ, of["high_hz"] / KHZ)
+
+
+def _summary(result: dict[str, Any]) -> str:
+    samples = ", ".join(f"{name} {of['events']}" for name, of in result["samples"].items())
+    signals = [name for name in result["samples"] if name != "minbias"]
+    table = [["", "shipped", "tuned", "shipped", "tuned"], ["", *(PARTS[part] for part in PARTS for _ in (0, 1))]]
+    pairs = [result[which][part] for part in PARTS for which in ("shipped", "tuned")]
+    table.append(["rate [kHz]", *(khz_with_interval(of) for of in pairs)])
+    for name in signals:
+        weight = result["samples"][name]["weight"]
+        cells = [percent_with_interval(of["efficiencies"][name]) for of in pairs]
+        table.append([f"{name}, weight {weight:g} [%]", *cells])
+    table.append(["weighted efficiency [%]", *(f"{100 * of['weighted']:.2f}" for of in pairs)])
+    return "\n".join(
+        [
+            f"cap {frequency(result['cap_hz'])}, seed {result['seed']}, {result['evaluations']} "
+            f"evaluations; events: {samples}, of which {100 * result['holdout']:g} % are held out",
+            *aligned(table),
+            *(
+                f"tuned rate / shipped rate, {title}: {of['value']:.3f} ± {of['error']:.3f}"
+                for part, title in PARTS.items()
+                if (of := result["rate_ratio"][part])["value"] is not None
+            ),
+        ]
+    )
+
+
+def _cuts(result: dict[str, Any]) -> str:
+    rows = [
+        [
+            f"{of['line']}.{of['cut']}",
+            f"{of['before']:g}",
+            f"{of['after']:g}",
+            f"{of['low']:g}:{of['high']:g}",
+            of["unit"],
+        ]
+        for of in result["cuts"]
+        if of["before"] != of["after"]
+    ]
+    same = len(result["cuts"]) - len(rows)
+    return "\n".join(
+        [f"tuned cuts; {same} more stay as they are", *aligned([["cut", "shipped", "tuned", "range", "unit"], *rows])]
+    )
+
+
+def _lines(result: dict[str, Any]) -> str:
+    signals = [name for name in result["samples"] if name != "minbias"]
+    heads = ["line", "shipped [kHz]", "tuned [kHz]", "alone [kHz]", *(f"{name} alone [%]" for name in signals)]
+    rows = [
+        [
+            name,
+            *(f"{of[key] / KHZ:.1f}" for key in ("shipped_hz", "rate_hz", "exclusive_hz")),
+            *(f"{100 * of['efficiencies'][signal]['exclusive']:.2f}" for signal in signals),
+        ]
+        for name, of in result["lines"].items()
+        if of["shipped_hz"] or of["rate_hz"]
+    ]
+    rows.sort(key=lambda row: -float(row[2]))
+    text = "lines on all events; alone: events that no other line accepts, which the menu without the line loses"
+    return "\n".join([text, *aligned([heads, *rows])])
+
+
+def _curve(result: dict[str, Any]) -> str:
+    rows = [
+        [
+            f"{of['cap_hz'] / KHZ:.0f}",
+            khz_with_interval(of["held_out"]),
+            f"{100 * of['held_out']['weighted']:.2f}",
+            *(f"{100 * each['value']:.1f}" for each in of["held_out"]["efficiencies"].values()),
+        ]
+        for of in result["curve"]
+    ]
+    signals = [f"{name} [%]" for name in result["samples"] if name != "minbias"]
+    heads = ["cap [kHz]", "rate [kHz]", "weighted [%]", *signals]
+    return "\n".join(["rate against efficiency, on the events held out", *aligned([heads, *rows])])
+
+
+def aligned(table: list[list[str]]) -> list[str]:
+    """Rows as lines: the first column on the left, the others on the right."""
+    first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
+    return [
+        f"{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        for name, *cells in table
+    ]
