@@ -44,7 +44,10 @@ from hltnode.processing.lhcb.muon.correlated_chi2 import correlated_chi2
 from hltnode.processing.lhcb.muon.cross_strips import cross_strips
 from hltnode.processing.lhcb.muon.find_cells import find_cells as muon_find_cells
 from hltnode.processing.lhcb.muon.hit_offsets import hit_offsets as muon_hit_offsets
+from hltnode.processing.lhcb.muon.identify_tracks import identify_tracks as identify_muons
 from hltnode.processing.lhcb.muon.is_muon import is_muon
+from hltnode.processing.lhcb.muon.measure_tracks import measure_tracks as measure_muons
+from hltnode.processing.lhcb.muon.muon_network import muon_network_types
 from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pv_types
 from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
@@ -144,6 +147,7 @@ ECAL = (
     *(pair_photons, pair_electrons),
 )
 MUONS = (cross_strips, is_muon, correlated_chi2)
+MUON_NETWORK = (measure_muons, identify_muons)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
 HLT1_SEQUENCE = AlgorithmSequence(
@@ -214,10 +218,11 @@ def _velo(algorithms: AlgorithmSequence) -> Sequence:
 
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
-    """The sequence of a long tracking with the electromagnetic calorimeter and the counters for luminosity."""
+    """The sequence of a long tracking with the muon network, the electromagnetic calorimeter and the counters for
+    luminosity."""
     without = _long(*tracking)
     return Sequence(
-        algorithms=_whole(*tracking, more=(*ECAL, *LUMINOSITY)),
+        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *LUMINOSITY)),
         subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
         counts={**without.counts, **_ECAL_COUNTS},
         summary=LUMI_SUMMARY,
@@ -278,6 +283,7 @@ CHAIN = TriggerChain.offering(
             kalman_types,
             ghost_types,
             muon_types,
+            muon_network_types,
             ecal_types,
             electron_network_types,
             lumi_types,

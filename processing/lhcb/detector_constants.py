@@ -25,6 +25,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.luminosity.collections import lumi_scales, scales_table
 from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
+from hltnode.processing.lhcb.muon.muon_network import MuonNetwork, muon_network
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out, scifi_sipms
 from hltnode.processing.lhcb.tracks.kalman.collections import velo_field
@@ -112,6 +113,7 @@ _READ: Mapping[str, Read] = {
     ghost_network.name: lambda directory: _bytes(GhostNetwork.load_or_builtin(directory).to_bytes()),
     velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
     lumi_scales.name: lambda _: _bytes(scales_table()),
+    muon_network.name: lambda _: _bytes(MuonNetwork.builtin().to_bytes()),
     electron_network.name: lambda _: _bytes(ElectronNetwork.builtin().to_bytes()),
     ecal_geometry.name: lambda directory: _bytes(_ecal(directory).to_bytes()),
     muon_geometry.name: lambda directory: _bytes(MuonCells.of(_muon(directory)).to_bytes()),

@@ -19,7 +19,9 @@
 #include "lhcb/muon/cross_strips.cuh"
 #include "lhcb/muon/find_cells.cuh"
 #include "lhcb/muon/hit_offsets.cuh"
+#include "lhcb/muon/identify_tracks.cuh"
 #include "lhcb/muon/is_muon.cuh"
+#include "lhcb/muon/measure_tracks.cuh"
 #include "lhcb/primary_vertices/cleanup.cuh"
 #include "lhcb/primary_vertices/extrapolate.cuh"
 #include "lhcb/primary_vertices/impact_parameter.cuh"
@@ -128,6 +130,8 @@
     X(ecal_identify_electrons) \
     X(ecal_pair_photons) \
     X(ecal_pair_electrons) \
+    X(muon_measure_tracks) \
+    X(muon_identify_tracks) \
     X(luminosity_decode_plume) \
     X(luminosity_fill_counters) \
     X(ut_no_hits) \

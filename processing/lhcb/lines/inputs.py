@@ -43,7 +43,14 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     photon_pairs as photon_pair_collection,
 )
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS
-from hltnode.processing.lhcb.muon.collections import long_is_muon, long_muon_chi2, muon_count
+from hltnode.processing.lhcb.muon.collections import (
+    FEATURES,
+    long_is_muon,
+    long_muon_chi2,
+    long_muon_features,
+    long_muon_nn,
+    muon_count,
+)
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pvs, vertices
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi.collections import scifi_count
@@ -107,6 +114,7 @@ from hltnode.processing.selection.lines.inputs import (
     DerivedField,
     FieldOf,
     Input,
+    ModelField,
     RelatedField,
     any_of,
     exists,
@@ -120,6 +128,25 @@ def _numbers(columns: dict[str, Any], units: dict[str, tuple[Unit, str]]) -> dic
 
 def _has(member: str) -> DerivedField:
     return DerivedField(lambda candidate: exists(getattr(candidate, member)), f"true if there is a {member}")
+
+
+_MUON_FEATURES = {
+    "dt": "time of the x strip minus that of the y strip, or the time of a single strip",
+    "time": "time of the x strip, or of a single strip",
+    "crossed": "2 for a crossing of strips, 1 for a single strip, 0 without hits",
+    "x": "distance in x, in its error",
+    "y": "distance in y, in its error",
+}
+
+
+def _muon_features() -> dict[str, FieldOf]:
+    """The features of a long track for LHCb's trees."""
+    fields: dict[str, FieldOf] = {}
+    for i, name in enumerate(FEATURES):
+        _, kind, station = name.split("_")
+        text = f"{_MUON_FEATURES[kind]}; of the nearest hit in {station.upper()}"
+        fields[name] = ColumnField(long_muon_features, text, element=i)
+    return fields
 
 
 primary_vertices = Input(
@@ -200,6 +227,9 @@ long_tracks = Input(
         "is_muon": DerivedField(lambda t: t._is_muon != 0, "true for a track with the hits of a muon"),
         "_is_muon": ColumnField(long_is_muon, "1 for a muon"),
         "muon_chi2": ColumnField(long_muon_chi2, "correlated chi2 of the nearest muon hits"),
+        "muon_nn": ColumnField(long_muon_nn, "response of the muon network, 0 to 1; 0 without the hits of a muon"),
+        "muon_catboost": ModelField(FEATURES, "sum of the trees of the configured model file"),
+        **_muon_features(),
         "in_ecal": DerivedField(lambda t: t._in_ecal != 0, "true for a track that crosses the calorimeter"),
         "_in_ecal": ColumnField(long_in_ecal, "1 for a track that crosses the calorimeter"),
         "ecal_energy": ColumnField(long_ecal_energy, "energy of the calorimeter's cells that it crosses", ENERGY),
@@ -217,6 +247,9 @@ long_tracks = Input(
     collection=long_track_collection,
     count=long_count,
 )
+
+MODEL_FIELDS = {"muon_catboost": len(FEATURES)}
+"""Fields whose trees a trigger configuration may name, with the number of their features."""
 
 muons = long_tracks.those("muons", "long tracks with hits of a muon", lambda t: t.is_muon)
 electrons = long_tracks.those(

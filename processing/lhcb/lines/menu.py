@@ -44,6 +44,7 @@ from hltnode.processing.lhcb.lines.gas_target import (
     GasTrack,
     GasTwoTracks,
 )
+from hltnode.processing.lhcb.lines.inputs import MODEL_FIELDS
 from hltnode.processing.lhcb.lines.other_menus import OTHER_MENUS
 from hltnode.processing.lhcb.lines.photon_lines import (
     CaloDigitsMinADC,
@@ -242,6 +243,7 @@ HLT1_MENU = Menu(
     },
     not_available=_NOT_MADE,
     prefilters=PREFILTERS,
+    model_fields=MODEL_FIELDS,
     name="pp",
     others=OTHER_MENUS,
 )

@@ -48,6 +48,14 @@ HIT_PADDING = 8
 CELL_WORDS = MAX_CELLS // WORD
 NO_CROSSING = 1 << 7
 NO_HIT = 0xFFFF
+MISSING = -10_000.0
+"""Feature of a station without hits, as in the training of LHCb's trees: below every threshold of theirs but one."""
+
+FEATURE_KINDS = ("dt", "time", "crossed", "x", "y")
+FEATURES = tuple(f"muon_{kind}_m{station + 2}" for kind in FEATURE_KINDS for station in range(N_STATIONS))
+"""The features of a long track for trees, in the order of LHCb's model: each kind for M2 to M5
+(docs/physics/muon.md)."""
+STUB_NUMBERS = ("chi2", "dtx", "dty", "velo_dty", "event_hits")
 
 MUON_CELL = Record(
     "muon_cell",
@@ -108,6 +116,9 @@ muon_types = SharedTypes(
         "max_muon_hits_of_event": MAX_HITS_PER_EVENT,
         "muon_hit_padding": HIT_PADDING,
         "no_muon_hit": NO_HIT,
+        "missing_muon_feature": MISSING,
+        "n_muon_features": len(FEATURES),
+        "n_muon_stub_numbers": len(STUB_NUMBERS),
         "muon_no_crossing": NO_CROSSING,
         "muon_bank_type": int(LhcbBankType.MUON),
         **version_sizes("muon", MuonVersion),
@@ -166,6 +177,8 @@ muon_tile = muon_hits.column("tile", U32)
 others; both ascend by tile id."""
 muon_time = muon_hits.column("time", U8)
 """TDC time of the (x) strip, 0 to 15; bit 7: no crossing, the position is that of a single strip."""
+muon_time_y = muon_hits.column("time_y", U8)
+"""TDC time of the y strip of a crossing, 0 to 15; 0 for a single strip or pad."""
 
 long_is_muon = long_tracks.column("is_muon", U8)
 """1 for a track with hits in its fields of interest in the stations required for its momentum, and with a chi2 of these
@@ -175,3 +188,14 @@ long_muon_chi2 = long_tracks.column("muon_chi2", F32)
 long_muon_hits = long_tracks.column("muon_hits", U16, width=N_STATIONS)
 """[track][4]: the hit nearest to the track in its field of interest in each station required for its momentum, relative
 to the first muon hit of the event, or NO_HIT; all are NO_HIT if a required station has none."""
+long_muon_features = long_tracks.column("muon_features", F32, width=len(FEATURES))
+"""[track][FEATURES]: of the hit of each station that is nearest to the line of the track. dt: time of the x strip minus
+that of the y strip, or the time of a single strip or pad; time: of the x strip, or of the single one; crossed: 2 for a
+crossing, 1 for a single strip or pad; x and y: the line minus the hit, in its error with multiple scattering. A station
+without hits has 0 as crossed, and MISSING as other features."""
+long_muon_stub = long_tracks.column("muon_stub", F32, width=len(STUB_NUMBERS))
+"""[track][STUB_NUMBERS]: of the hits in `long_muon_hits`: their chi2 without correlations, divided by their number; the
+differences of slopes of a line through them and the track in x and y, and the track at the beam in y; the number of
+muon hits of the event. All are 0 for a track without these hits."""
+long_muon_nn = long_tracks.column("muon_nn", F32)
+"""Response of the muon network, 0 to 1: near 1 for a muon; 0 for a track without hits in its fields of interest."""

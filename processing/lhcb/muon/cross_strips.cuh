@@ -3,10 +3,11 @@
 //
 // The y strips that can cross an x strip are neighbouring bits of the map, so one load of a word finds all crossings.
 // In a station crossed hits are first, then the others, both by ascending tile id, the order of the cells. The time is
-// that of the x strip, or of the single cell; of two digits of one cell the smaller time counts.
+// that of the x strip, or of the single cell; time_y that of the y strip of a crossing. Of two digits of one cell the
+// smaller time counts.
 // In:  events.{muon_cells, muon_crossed} [event][1024], muon_hits.bound, the fragments of the muon rows (for the
 //      times), muon_geometry.
-// Out: muon_hits.{x, y, z, dx, dy, tile, time}, muon_hits.count [event], muon_hits.station_offset [event][8];
+// Out: muon_hits.{x, y, z, dx, dy, tile, time, time_y}, muon_hits.count [event], muon_hits.station_offset [event][8];
 //      scratch.cell_time.
 // One block per event; each thread takes consecutive words of the map, so that one prefix sum over the threads gives
 // the places of a station.
@@ -29,8 +30,9 @@ struct muon_hit_columns {
     float* __restrict__ dy;
     uint32_t* __restrict__ tile;
     uint8_t* __restrict__ time;
+    uint8_t* __restrict__ time_y;
 
-    __device__ void store(uint32_t at, const muon_place& place, uint32_t id, uint32_t when) const
+    __device__ void store(uint32_t at, const muon_place& place, uint32_t id, uint32_t when, uint32_t when_y) const
     {
         x[at] = place.x;
         y[at] = place.y;
@@ -39,6 +41,7 @@ struct muon_hit_columns {
         dy[at] = place.dy;
         tile[at] = id;
         time[at] = static_cast<uint8_t>(when);
+        time_y[at] = static_cast<uint8_t>(when_y);
     }
 };
 
@@ -96,9 +99,9 @@ HLT_KERNEL(muon_cross_strips)
     __syncthreads();
 
     const uint32_t first = p.muon_hits.first(event);
-    const hlt::muon_hit_columns hits{p.muon_hits.x + first,   p.muon_hits.y + first,  p.muon_hits.z + first,
-                                     p.muon_hits.dx + first,  p.muon_hits.dy + first, p.muon_hits.tile + first,
-                                     p.muon_hits.time + first};
+    const hlt::muon_hit_columns hits{p.muon_hits.x + first,    p.muon_hits.y + first,     p.muon_hits.z + first,
+                                     p.muon_hits.dx + first,   p.muon_hits.dy + first,    p.muon_hits.tile + first,
+                                     p.muon_hits.time + first, p.muon_hits.time_y + first};
     uint32_t n_hits = 0;
     for (uint32_t station = 0; station < hlt::n_muon_stations; ++station) {
         if (threadIdx.x == 0) station_offset[station] = static_cast<uint16_t>(n_hits);
@@ -127,13 +130,13 @@ HLT_KERNEL(muon_cross_strips)
                 const uint32_t i = word * 32u + static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;
                 const hlt::muon_cell cell = geometry.cell[i];
                 if ((crossed[word] & bit) == 0u) {
-                    hits.store(at_alone++, geometry.place[i], cell.tile, time_of(i) | hlt::muon_no_crossing);
+                    hits.store(at_alone++, geometry.place[i], cell.tile, time_of(i) | hlt::muon_no_crossing, 0);
                     continue;
                 }
                 for (uint32_t rows = hlt::crossing_rows(cell, lit); rows != 0u; rows &= rows - 1u) {
                     const uint32_t row = static_cast<uint32_t>(__ffs(static_cast<int>(rows))) - 1u;
                     hits.store(at_crossed++, geometry.place[cell.first_pad + row], hlt::crossed_tile(cell, row),
-                               time_of(i));
+                               time_of(i), time_of(cell.first_row + row));
                 }
             }
         }

@@ -27,6 +27,7 @@ cross_strips = Algorithm.beside(
         muon.muon_dy,
         muon.muon_tile,
         muon.muon_time,
+        muon.muon_time_y,
     ),
     scratch=(Scratch("cell_time", U32, per=muon.muon_hits, width=2),),
 )

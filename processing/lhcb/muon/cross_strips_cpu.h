@@ -61,9 +61,12 @@ HLT_CPU_FORM(muon_cross_strips)
 
     uint32_t* const cell_time = p.scratch.cell_time + 2u * p.scratch.first(event);
     for (uint32_t i = 0; i < cells.n; ++i) cell_time[i] = 0xffffffffu;
-    hlt::for_all_muon_digits(p.raw_banks, event, geometry, [&](uint32_t cell, uint32_t time) {
+    const auto time_of = [&](uint32_t cell) -> uint32_t& {
         const uint32_t below = lit[cell / 32u] & ((1u << cell % 32u) - 1u);
-        uint32_t& mine = cell_time[cells.rank[cell / 32u] + static_cast<uint32_t>(__builtin_popcount(below))];
+        return cell_time[cells.rank[cell / 32u] + static_cast<uint32_t>(__builtin_popcount(below))];
+    };
+    hlt::for_all_muon_digits(p.raw_banks, event, geometry, [&](uint32_t cell, uint32_t time) {
+        uint32_t& mine = time_of(cell);
         mine = hlt::min_of(mine, time);
     });
     for (uint32_t i = 0; i < cells.n; ++i) {
@@ -74,9 +77,9 @@ HLT_CPU_FORM(muon_cross_strips)
     }
 
     const uint32_t first = p.muon_hits.first(event);
-    const hlt::muon_hit_columns hits{p.muon_hits.x + first,   p.muon_hits.y + first,  p.muon_hits.z + first,
-                                     p.muon_hits.dx + first,  p.muon_hits.dy + first, p.muon_hits.tile + first,
-                                     p.muon_hits.time + first};
+    const hlt::muon_hit_columns hits{p.muon_hits.x + first,    p.muon_hits.y + first,     p.muon_hits.z + first,
+                                     p.muon_hits.dx + first,   p.muon_hits.dy + first,    p.muon_hits.tile + first,
+                                     p.muon_hits.time + first, p.muon_hits.time_y + first};
     uint32_t n_hits = 0, next = 0;
     for (uint32_t station = 0; station < hlt::n_muon_stations; ++station) {
         station_offset[station] = static_cast<uint16_t>(n_hits);
@@ -87,13 +90,14 @@ HLT_CPU_FORM(muon_cross_strips)
             for (uint32_t rows = hlt::crossing_rows(cell, lit); rows != 0u; rows &= rows - 1u) {
                 const uint32_t row = hlt::lowest_bit(rows);
                 hits.store(n_hits++, geometry.place[cell.first_pad + row], hlt::crossed_tile(cell, row),
-                           cell_time[next]);
+                           cell_time[next], time_of(cell.first_row + row));
             }
         }
         for (uint32_t i = begin; i < next; ++i) {
             const uint32_t cell = cells.cell[i];
             if (is_crossed(cell)) continue;
-            hits.store(n_hits++, geometry.place[cell], geometry.cell[cell].tile, cell_time[i] | hlt::muon_no_crossing);
+            hits.store(n_hits++, geometry.place[cell], geometry.cell[cell].tile, cell_time[i] | hlt::muon_no_crossing,
+                       0);
         }
     }
     for (uint32_t i = hlt::n_muon_stations; i < hlt::muon_station_stride; ++i)

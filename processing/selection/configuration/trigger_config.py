@@ -14,6 +14,9 @@ contains. As a file it is TOML:
     [conditions]                            # instead of numbers of the geometry
     beam_x = 0.85
 
+    [models]                                # files of decision trees, for fields of lines in Python
+    muon_catboost = "muons.json"
+
     [menu]
     name = "pp"                             # the default one; the chain may have others
 
@@ -52,14 +55,15 @@ from hltnode.processing.selection.errors import LineError, ModelError, TriggerCo
 from hltnode.processing.selection.expressions.canonical import Reader, canonical
 from hltnode.processing.selection.expressions.expression import Expression, models_of
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
-from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.lines.inputs import Input, models_of_fields
 from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_content
 from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.processing.selection.lines.prefilter import Prefilter, named
 from hltnode.processing.selection.models.ensemble import Ensemble
+from hltnode.processing.selection.models.model_file import read_model
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
-_KEYS = ("lines", "menu", "sequence", "conditions", "line_files", "line_packages")
+_KEYS = ("lines", "menu", "sequence", "conditions", "models", "line_files", "line_packages")
 
 
 DEFAULT_MENU = "default"
@@ -89,7 +93,8 @@ class Menu:
 
     lines_of: default lines by sequence name, for sequences that make other inputs than those of `lines`.
     not_available: lines that no sequence can run, with the reason. prefilters: those that its lines and configurations
-    may name. name: name of this menu; others: the menus that a configuration may choose instead.
+    may name. name: name of this menu; others: the menus that a configuration may choose instead. model_fields: fields
+    of its inputs whose trees a configuration may name, with the number of their features.
     """
 
     types: tuple[type[LineType], ...]
@@ -99,6 +104,7 @@ class Menu:
     prefilters: tuple[Prefilter, ...] = ()
     name: str = DEFAULT_MENU
     others: Mapping[str, NamedMenu] = field(default_factory=dict)
+    model_fields: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def prefilters_by_name(self) -> dict[str, Prefilter]:
@@ -246,7 +252,8 @@ class TriggerConfig:
         else:
             name, changes = _parse_menu(content.get("menu", {}))
             types = _changed_menu(menu.of(sequence, name), changes)
-        of_users = list(_of_users(content, folder))
+        with models_of_fields(_parse_models(content.get("models", {}), menu, folder)):
+            of_users = list(_of_users(content, folder))
         known = menu.prefilters_by_name
         where = "menu.{}" if "lines" not in content else "line {}"
         lines = (
@@ -479,6 +486,29 @@ def _changed_menu(menu: tuple[LineType, ...], changes: Mapping[str, object]) -> 
         values = {field.name: getattr(line, field.name) for field in fields(line)}
         lines[name] = _validated(f"menu.{name}", type(line), values | dict(cuts))
     return tuple(lines.values())
+
+
+def _parse_models(table: object, menu: Menu, folder: Path) -> dict[str, Ensemble]:
+    """The trees of the fields that take a model file. Raises TriggerConfigError, which names the key and the file."""
+    if not isinstance(table, Mapping):
+        raise TriggerConfigError("models: a table of fields with their model files is expected")
+    found = {}
+    for name, path in table.items():
+        if name not in menu.model_fields:
+            known = ", ".join(menu.model_fields) or "none"
+            raise TriggerConfigError(f"models.{shown(name)}: no such field takes a model file; there are {known}")
+        if not isinstance(path, str):
+            raise TriggerConfigError(f"models.{name}: the name of a model file is expected, not {path!r}")
+        try:
+            found[name] = read_model(folder / path).trees
+        except ModelError as error:
+            raise ModelError(f"models.{name}: {error}") from error
+        if found[name].n_features != menu.model_fields[name]:
+            raise ModelError(
+                f"models.{name}: {folder / path}: its trees take {found[name].n_features} features, the field has "
+                f"{menu.model_fields[name]}"
+            )
+    return found
 
 
 def _of_users(content: Mapping[str, object], folder: Path) -> Iterator[Declared]:

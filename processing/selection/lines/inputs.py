@@ -1,10 +1,11 @@
 """Inputs of lines: collections of candidates, and the fields that a selection reads.
 
-A detector declares its inputs. A field is an element of a column, an expression of other fields, or a candidate of
-another input, such as a track of a vertex or the primary vertex of a track.
+A detector declares its inputs. A field is an element of a column, an expression of other fields, decision trees of
+other fields, or a candidate of another input, such as a track of a vertex or the primary vertex of a track.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from hltnode.processing.selection.expressions.expression import (
     truth,
 )
 from hltnode.processing.selection.expressions.units import NO_UNIT, Unit
+from hltnode.processing.selection.models.ensemble import Ensemble
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,30 @@ class RelatedField:
     description: str
 
 
-FieldOf = ColumnField | DerivedField | RelatedField
+@dataclass(frozen=True, slots=True)
+class ModelField:
+    """A field that is the sum of decision trees, whose file a trigger configuration names.
+
+    features: the fields that the trees take, in their order.
+    """
+
+    features: tuple[str, ...]
+    description: str
+
+
+FieldOf = ColumnField | DerivedField | RelatedField | ModelField
+
+_models: ContextVar[Mapping[str, Ensemble]] = ContextVar("models", default={})  # noqa: B039 - it is never changed
+
+
+@contextmanager
+def models_of_fields(models: Mapping[str, Ensemble]) -> Iterator[None]:
+    """Lines that are made inside have these trees as fields of type ModelField, by name."""
+    token = _models.set(models)
+    try:
+        yield
+    finally:
+        _models.reset(token)
 
 
 class Input:
@@ -116,6 +141,9 @@ class Input:
         for name, field in self.fields.items():
             if name.startswith("_"):
                 continue
+            if isinstance(field, ModelField):
+                yield name, Kind.FLOAT.value, field.description
+                continue
             value = getattr(candidate, name)
             if isinstance(value, Expression):
                 unit = str(value.node.unit) if value.node.unit != NO_UNIT else value.node.kind.value
@@ -167,7 +195,19 @@ class Candidate:
             return field.function(self)
         if isinstance(field, RelatedField):
             return self._related(field)
+        if isinstance(field, ModelField):
+            return self._of_model(name, field)
         return Expression(self._load(field))
+
+    def _of_model(self, name: str, field: ModelField) -> Expression:
+        trees = _models.get().get(name)
+        if trees is None:
+            fail(
+                f"field {name!r}: no model file is configured; a trigger configuration names one as "
+                f'[models] {name} = "FILE.json"'
+            )
+        inputs = tuple(as_node(getattr(self, feature)) for feature in field.features)
+        return Expression(node(Op.TREES, inputs, kind=Kind.FLOAT, payload=trees))
 
     def _load(self, field: ColumnField) -> Node:
         dtype = field.column.dtype if field.member is None else field.column.dtype[field.member]

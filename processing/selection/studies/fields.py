@@ -31,7 +31,7 @@ from hltnode.processing.selection.expressions.expression import (
     recording,
 )
 from hltnode.processing.selection.expressions.units import NO_UNIT
-from hltnode.processing.selection.lines.inputs import Candidate, Input
+from hltnode.processing.selection.lines.inputs import Candidate, Input, ModelField
 from hltnode.processing.selection.trigger_chain import TriggerChain
 
 DECISIONS = "decisions"
@@ -217,6 +217,8 @@ def described_fields(chain: TriggerChain) -> Iterator[Field]:
     """The public fields of all inputs of a chain, without those of related candidates, and of its output lists."""
     for name, of in chain.inputs.items():
         for field, unit, text in of.describe():
+            if isinstance(of.fields[field], ModelField):
+                continue  # it has a value only in lines, where a configuration names its trees
             value = getattr(of.candidate(), field)
             if isinstance(value, Expression):
                 known = "" if value.node.unit == NO_UNIT else unit

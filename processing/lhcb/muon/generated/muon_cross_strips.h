@@ -28,6 +28,7 @@ struct muon_cross_strips_parameters {
         float* dy;
         uint32_t* tile;
         uint8_t* time;
+        uint8_t* time_y;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } muon_hits;
     struct {

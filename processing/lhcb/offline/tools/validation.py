@@ -13,10 +13,12 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.muon.collections import FEATURES
 from hltnode.processing.lhcb.offline.tools.options import VeloBanksOption
 from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.clusters import TrueHits
+from hltnode.processing.lhcb.offline.validation.checker.muon_columns import has_scores
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault
 from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix, true_hits
@@ -25,6 +27,9 @@ from hltnode.processing.lhcb.offline.validation.reports.long_report import refer
 from hltnode.processing.lhcb.offline.validation.reports.report import format_report
 from hltnode.processing.lhcb.offline.validation.reports.result_file import read_result
 from hltnode.processing.offline.chain_tools import CheckedSample, Results
+from hltnode.processing.selection.errors import ModelError
+from hltnode.processing.selection.models.ensemble import Ensemble
+from hltnode.processing.selection.models.model_file import read_model
 from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -48,6 +53,14 @@ class ValidationOptions:
             "--reference", metavar="DIR", help="Also compare with dumps of the same events, quantity by quantity."
         ),
     ] = None
+    muon_trees: Annotated[
+        Path | None,
+        typer.Option(
+            "--muon-trees",
+            metavar="FILE",
+            help="Also judge muon identification by the trees of a model file, with a sequence that has the features.",
+        ),
+    ] = None
 
 
 class LhcbTruthCheck:
@@ -57,7 +70,7 @@ class LhcbTruthCheck:
         self._options = options
         self._velo = VeloGeometry.builtin() if geometry is None else VeloGeometry.load(geometry)
         self._reference = None if options.reference is None else ReferenceComparison(options.reference, geometry)
-        self._checker = Checker()
+        self._checker = Checker(None if options.muon_trees is None else _muon_trees(options.muon_trees, sequence))
         self._places: deque[TrueHits] = deque()
         self.retained = retained(sequence, () if self._reference is None else MUON_COLUMNS)
         self.encoding: str = options.velo_banks
@@ -104,14 +117,24 @@ class LhcbTruthCheck:
             yield encode_velopix(event, self._velo)
 
 
+def _muon_trees(path: Path, sequence: AlgorithmSequence) -> Ensemble:
+    """The trees of a file. Raises ModelError, and ValueError for a sequence without their features."""
+    if not has_scores(sequence):
+        raise ValueError("--muon-trees: the sequence makes no features of muons; hlt1_2026 does")
+    trees = read_model(path).trees
+    if trees.n_features != len(FEATURES):
+        raise ModelError(f"{path}: its trees take {trees.n_features} features, tracks have {len(FEATURES)}")
+    return trees
+
+
 class LhcbValidation:
     """Efficiencies, ghosts, clones, purities, primary vertices."""
 
     options = ValidationOptions
 
     def reads(self, options: ValidationOptions) -> tuple[Path | None, ...]:
-        """The folder of the reference."""
-        return (options.reference,)
+        """The folder of the reference, and the file of trees."""
+        return (options.reference, options.muon_trees)
 
     def check(self, sequence: AlgorithmSequence, geometry: Path | None, options: ValidationOptions) -> LhcbTruthCheck:
         """A check of what a sequence reconstructs. Raises GeometryError, ValueError."""

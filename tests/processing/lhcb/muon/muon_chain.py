@@ -30,22 +30,29 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.framework.offline_runner import encode_mep as encode
+from hltnode.processing.lhcb.calorimeter.collections import long_ecal_energy
 from hltnode.processing.lhcb.geometry.muon import N_STATIONS, MuonGeometry
 from hltnode.processing.lhcb.geometry.muon_cells import MuonCells
 from hltnode.processing.lhcb.geometry.muon_fields import FieldsOfInterest
 from hltnode.processing.lhcb.muon.collections import (
+    FEATURES,
     FIELD_OF_INTEREST,
     MUON_GEOMETRY,
     STATION_STRIDE,
+    STUB_NUMBERS,
     muon_types,
 )
 from hltnode.processing.lhcb.muon.correlated_chi2 import correlated_chi2
 from hltnode.processing.lhcb.muon.cross_strips import cross_strips
 from hltnode.processing.lhcb.muon.find_cells import find_cells
 from hltnode.processing.lhcb.muon.hit_offsets import hit_offsets
+from hltnode.processing.lhcb.muon.identify_tracks import identify_tracks
 from hltnode.processing.lhcb.muon.is_muon import is_muon
+from hltnode.processing.lhcb.muon.measure_tracks import measure_tracks
+from hltnode.processing.lhcb.muon.muon_network import MUON_NETWORK, MuonNetwork, muon_network_types
 from hltnode.processing.lhcb.raw_data.raw_data_types import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
+from hltnode.processing.lhcb.tracks.kalman.collections import long_beam_state
 from hltnode.processing.lhcb.tracks.long.collections import (
     MAX_TRACKS_PER_EVENT,
     long_count,
@@ -60,12 +67,14 @@ from tests.processing.framework.given_columns import given_columns
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, on_cpu, run_algorithms
 
 DECODING = (fragment_offsets, find_cells, hit_offsets, cross_strips)
-IDENTIFICATION = (is_muon, correlated_chi2)
+IDENTIFICATION = (is_muon, correlated_chi2, measure_tracks, identify_tracks)
 NO_FLAG = EventFlag(0)
 OTHER_BANKS = 1 << 16
 """Bytes of other detectors in an event: the memory of muon hits grows with the bytes of all detectors."""
-HIT_COLUMNS = ("x", "y", "z", "dx", "dy", "tile", "time")
-GIVEN_TRACKS = (long_count, long_qop, *long_state.values())
+HIT_COLUMNS = ("x", "y", "z", "dx", "dy", "tile", "time", "time_y")
+GIVEN_TRACKS = (long_count, long_qop, *long_state.values(), long_beam_state["ty"], long_ecal_energy)
+BEAM_TY = 0.9
+"""Slope in y at the beam of the given tracks, in units of that behind the SciFi."""
 
 
 @functools.cache
@@ -81,7 +90,7 @@ def muon_chain() -> Chain:
         source=folder / "muon_chain.py",
         readout=LHCB_READOUT,
         subdetectors=frozenset({SubDetector.MUON_A, SubDetector.MUON_C}),
-        types=(raw_data_types, long_types, muon_types),
+        types=(raw_data_types, long_types, muon_types, muon_network_types),
     )
     build_chain(chain)
     return chain
@@ -90,7 +99,7 @@ def muon_chain() -> Chain:
 @dataclass(frozen=True, slots=True, eq=False)
 class MuonEvent:
     """Output of the chain for one event: flags, hits by station; for each long track the muon decision, its nearest
-    hits and its chi2."""
+    hits and its chi2, the features of trees, the numbers of its stub, and the response of the muon network."""
 
     flags: int
     station_offset: NDArray[np.uint16]
@@ -98,6 +107,9 @@ class MuonEvent:
     is_muon: NDArray[np.uint8]
     muon_hits: NDArray[np.uint16]
     chi2: NDArray[np.float32]
+    features: NDArray[np.float32]
+    stub: NDArray[np.float32]
+    nn: NDArray[np.float32]
 
     def same_as(self, other: MuonEvent) -> bool:
         """Whether both events are equal bit by bit."""
@@ -108,6 +120,9 @@ class MuonEvent:
             and self.is_muon.tobytes() == other.is_muon.tobytes()
             and self.muon_hits.tobytes() == other.muon_hits.tobytes()
             and self.chi2.tobytes() == other.chi2.tobytes()
+            and self.features.tobytes() == other.features.tobytes()
+            and self.stub.tobytes() == other.stub.tobytes()
+            and self.nn.tobytes() == other.nn.tobytes()
         )
 
 
@@ -168,7 +183,10 @@ class MuonBatch:
             "muon_geometry": np.frombuffer(_geometry_bytes(self.geometry), MUON_GEOMETRY.dtype),
             "muon_field_of_interest": np.frombuffer(self.fields.to_bytes(), FIELD_OF_INTEREST.dtype),
             "long_tracks.count": count,
+            "muon_network": np.frombuffer(MuonNetwork.builtin().to_bytes(), MUON_NETWORK.dtype),
             **{f"long_tracks.{name}": tracks[i] for i, name in enumerate(("x", "y", "tx", "ty", "qop"))},
+            "long_tracks.beam_ty": BEAM_TY * tracks[3],
+            "long_tracks.ecal_energy": np.full(n * MAX_TRACKS_PER_EVENT, 400.0, np.float32),
         }
 
     def _event(self, columns: dict[str, NDArray[Any]], event: int) -> MuonEvent:
@@ -183,6 +201,9 @@ class MuonBatch:
             is_muon=columns["long_tracks.is_muon"][first_track:last_track],
             muon_hits=columns["long_tracks.muon_hits"].reshape(-1, N_STATIONS)[first_track:last_track],
             chi2=columns["long_tracks.muon_chi2"][first_track:last_track],
+            features=columns["long_tracks.muon_features"].reshape(-1, len(FEATURES))[first_track:last_track],
+            stub=columns["long_tracks.muon_stub"].reshape(-1, len(STUB_NUMBERS))[first_track:last_track],
+            nn=columns["long_tracks.muon_nn"][first_track:last_track],
         )
 
 

@@ -59,6 +59,8 @@ def assert_hits_are(event: MuonEvent, geometry: MuonGeometry, digits: MuonDigits
     time = event.hits["time"].astype(int)
     assert (time & 0xF).tolist() == expected.time.tolist()
     assert ((time & NO_CROSSING) == 0).tolist() == expected.crossed.tolist()
+    difference = (time & 0xF) - event.hits["time_y"].astype(int)
+    assert difference.tolist() == np.where(expected.crossed, expected.time_difference, expected.time).tolist()
 
 
 def test_hits_of_the_real_events_are_those_of_the_oracle(shared: Path) -> None:
@@ -88,6 +90,8 @@ def test_hits_of_the_real_events_are_those_of_the_reference(shared: Path) -> Non
         np.testing.assert_allclose(event.hits["dy"][found], expected["dy"][known], atol=1.0)
         crossed = (event.hits["time"][found] & NO_CROSSING) == 0
         assert (~crossed).tolist() == (expected["uncrossed"][known] == 1).tolist()
+        difference = (event.hits["time"][found] & 0xF).astype(int) - event.hits["time_y"][found]
+        assert sorted(difference) == sorted(expected["time_difference"])
         n_hits += len(found)
     assert n_hits == 1691
 

@@ -20,12 +20,14 @@ from hltnode.processing.lhcb.offline.validation.checker.downstream import Downst
 from hltnode.processing.lhcb.offline.validation.checker.losses import LossCounts
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches, match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import MuonIdCounts
+from hltnode.processing.lhcb.offline.validation.checker.muon_scores import MuonScoreCounts
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts
 from hltnode.processing.lhcb.offline.validation.checker.track_resolution import TrackResolution
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.checker.vertices import VertexCounts
 from hltnode.processing.offline.truth_faults import TruthFaults
+from hltnode.processing.selection.models.ensemble import Ensemble
 from hltnode.protocol.lhcb.truth import McVertex
 
 
@@ -34,15 +36,17 @@ class Checker:
 
     Batches of events are added one at a time (`add`), in any order; `result` gives the numbers of all so far. `faults`
     counts the events whose truth does not match, `cut_events` those that the global event cut has removed; both are
-    left out by the caller.
+    left out by the caller. muon_trees: trees whose muon identification is also compared.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, muon_trees: Ensemble | None = None) -> None:
         self.events = 0
+        self._muon_trees = muon_trees
         self.stages: dict[Stage, StageCounts] = {Stage.VELO: StageCounts(Stage.VELO)}
         self.resolutions: dict[Stage, TrackResolution] = {}
         self.vertices: VertexCounts | None = None
         self.muon_id: MuonIdCounts | None = None
+        self.muon_scores: MuonScoreCounts | None = None
         self.electrons: ElectronCounts | None = None
         self.ecal_clusters: EcalClusterCounts | None = None
         self.clusters = ClusterCounts()
@@ -119,6 +123,9 @@ class Checker:
             self.muon_id.add(
                 long.is_muon, np.ones(len(long), bool) if passes is None else passes, particles, matches[Stage.LONG]
             )
+            if long.muon_scores is not None:
+                self.muon_scores = self.muon_scores or MuonScoreCounts(self._muon_trees)
+                self.muon_scores.add(long.muon_scores, long.is_muon, particles, matches[Stage.LONG])
         if two_track is not None:
             self.decays = self.decays or DecayChecks()
             self.decays.add(two_track, long, particles, matches[Stage.LONG], has_origins)
@@ -152,6 +159,8 @@ class Checker:
             result["clusters"] = self.clusters.result()
         if self.muon_id is not None:
             result["muon"] = self.muon_id.result()
+            if self.muon_scores is not None:
+                result["muon"]["identification"] = self.muon_scores.result()
         if self.electrons is not None:
             result["electron"] = self.electrons.result()
         if self.ecal_clusters is not None:

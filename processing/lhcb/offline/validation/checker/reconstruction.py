@@ -28,6 +28,7 @@ from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     passes_muon_stations,
     vertices_of,
 )
+from hltnode.processing.lhcb.offline.validation.checker.muon_columns import SCORE_COLUMNS, MuonScores, has_scores
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
@@ -96,6 +97,7 @@ def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[
     columns += [column for column in (*_ALSO, *also) if column in sequence.columns]
     columns += _UT_HITS if _has_ut(sequence) else ()
     columns += (*CLUSTER_COLUMNS, *ELECTRON_COLUMNS) if has_calorimeter(sequence) else ()
+    columns += SCORE_COLUMNS if has_scores(sequence) else ()
     return tuple(dict.fromkeys(column.name for column in columns))
 
 
@@ -240,6 +242,7 @@ def _long_tracks(
         is_muon=of(long_is_muon) != 0 if long_is_muon in columns else None,
         passes_muon_stations=passes_muon_stations(of) if long_is_muon in columns else None,
         ecal=EcalTracks.read(of) if has_calorimeter(sequence) else None,
+        muon_scores=MuonScores.read(of) if has_scores(sequence) else None,
         cuts=cuts_of(sequence, of),
     )
 

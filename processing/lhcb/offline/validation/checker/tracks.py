@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.validation.checker.calorimeter_columns import EcalTracks
+from hltnode.processing.lhcb.offline.validation.checker.muon_columns import MuonScores
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.protocol.lhcb.lhcb_id import detector_type
 
@@ -39,9 +40,8 @@ class TrackTable:
     event: i64[n], 0 ... in the batch; the LHCbIDs (u32, 2022 scheme) of all tracks follow one another in `ids`,
     n_ids (i64[n]) is their number for each track: hits of all detectors that the track uses, the VELO's included.
     If the stage has them: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states, the
-    result of muon identification, whether the line of the track passes all muon stations, and what the calorimeter
-    says; otherwise None. `cuts`:
-    numbers of each track that can be cut on, by name (curves.py).
+    result of muon identification and its scores, whether the line of the track passes all muon stations, and what the
+    calorimeter says; otherwise None. `cuts`: numbers of each track that can be cut on, by name (curves.py).
     """
 
     event: Int64Array
@@ -56,6 +56,7 @@ class TrackTable:
     is_muon: Mask | None = None
     passes_muon_stations: Mask | None = None
     ecal: EcalTracks | None = None
+    muon_scores: MuonScores | None = None
     cuts: Mapping[str, Float64Array] = field(default_factory=dict)
 
     @classmethod
@@ -87,6 +88,7 @@ class TrackTable:
         }
         cuts = {name: values[chosen] for name, values in self.cuts.items()}
         columns["ecal"] = None if self.ecal is None else self.ecal.take(chosen)
+        columns["muon_scores"] = None if self.muon_scores is None else self.muon_scores.take(chosen)
         states = self.states
         if states is not None:
             states = TrackStates(*(getattr(states, it.name)[chosen] for it in fields(TrackStates)))
