@@ -90,7 +90,7 @@ def test_any_choice_of_cuts_decides_like_the_line_recorded_with_it(selects: Call
         np.testing.assert_array_equal(decided, expected)
         assert tuned.constants(point) == tuned.recorded_constants(point)
         seen.add(int(decided.sum()))
-    assert len(seen) > 2, "the cuts must change decisions"
+    assert len(seen) > 1, "the cuts must change decisions"
 
 
 def test_a_count_of_other_candidates_is_a_number_that_a_cut_may_compare() -> None:
