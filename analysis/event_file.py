@@ -303,7 +303,7 @@ class EventFile(Sequence[Event]):
     def names_of_numbers(self, one: ReportedObject) -> tuple[str, ...]:
         """Names of the numbers of a reported object."""
         for known in self._chain.reported:
-            if (known.class_id, len(known.names), known.parts is not None) == _kind_of(one):
+            if (known.class_id, len(known.names), bool(known.parts)) == _kind_of(one):
                 return known.names
         return tuple(f"number_{i}" for i in range(len(one.info)))
 
