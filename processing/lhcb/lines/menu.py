@@ -217,7 +217,7 @@ _NOT_MADE = {
 
 _WITH_COMPOSITES = NamedMenu(
     lines=(*_EVENTS, *_TRACKS, *_COMPOSITES),
-    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_COMPOSITES, *_COMPOSITES_WITH_ECAL)},
+    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_COMPOSITES_WITH_ECAL)},
     not_available=_NOT_MADE,
 )
 """The menu of proton collisions, with the lines on decays into more than two tracks."""

@@ -25,6 +25,7 @@ from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.expressions.expression import Element, postorder
+from hltnode.processing.selection.prefilter_events import Stages
 from hltnode.processing.selection.studies.decided_events import LIMITS
 from tests.processing.selection.line_evaluators import Case, by_compiler, by_numpy
 
@@ -166,9 +167,11 @@ def test_a_line_selects_one_side_of_each_of_its_cuts(name: str, evaluate: Any) -
 def test_the_menu_of_composites_adds_lines_behind_those_of_the_default_menu(tmp_path: Path) -> None:
     path = tmp_path / "trigger.toml"
     path.write_text('[menu]\nname = "composites"\n')
-    for sequence, more in (("forward_then_matching", LINES), ("hlt1_2026", (*LINES, *ECAL_LINES))):
-        names = CHAIN.load_trigger(path, sequence).line_names
-        assert names == (*(line.name for line in HLT1_MENU.of(sequence)), *(line.name for line in more))
+    forward, whole = (CHAIN.load_trigger(path, name).line_names for name in ("forward_then_matching", "hlt1_2026"))
+    assert forward == (*(line.name for line in HLT1_MENU.lines), *(line.name for line in LINES))
+    assert whole[: len(forward)] == forward
+    ecal = HLT1_MENU.of("hlt1_2026")[len(HLT1_MENU.lines) :]
+    assert whole[len(forward) :] == tuple(line.name for line in (*ecal, *ECAL_LINES))
     with pytest.raises(TriggerConfigError, match=r"line \w+: .*reads .*, which sequence velo does not make"):
         CHAIN.load_trigger(path, "velo")
 
@@ -232,3 +235,23 @@ def test_simulated_taus_make_a_peak_at_their_mass() -> None:
     near = np.abs(found - TAU_MASS)
     assert (near < 30).sum() >= 8
     assert (near < 30).sum() > 2 * ((near > 60) & (near < 120)).sum()
+
+
+def test_the_example_of_the_page_on_lines_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[4] / "docs/how-to/write-a-line.md").read_text(encoding="utf-8")
+    block = page.partition("## More than two tracks")[2].partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "lines.py").write_text(block)
+    path = tmp_path / "trigger.toml"
+    path.write_text('lines = []\nline_files = ["lines.py"]\n')
+    assert [each.bound for each in CHAIN.load_trigger(path).composites] == [64]
+
+
+def test_prefilters_count_the_whole_reconstruction_as_needed_by_a_line_on_a_composite() -> None:
+    trigger = TriggerConfig.from_toml(
+        '[menu]\nname = "composites"\n[menu.Hlt1TauTo3Mu]\nprefilters = ["both_beams"]\n', CHAIN.menu
+    )
+    sequence = CHAIN.with_lines(trigger).sequence
+    stages = Stages(sequence, CHAIN.skip_points, 0)
+    assert stages.of_column[three_muons.combination.count] == len(CHAIN.skip_points)
+    names = [algorithm.name for algorithm in sequence]
+    assert names.index("prefilter_events_1") < names.index("composite_tau3mu") < names.index("select_lines")

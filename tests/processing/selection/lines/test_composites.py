@@ -267,3 +267,11 @@ def test_damaged_content_is_refused_with_the_name_of_the_composite(changed: Any,
     assert message in str(error.value)
     with pytest.raises(LineError, match="an object with the fields bound, condition, first, name"):
         combination_of_content({"name": "x"}, _reader())
+
+
+@pytest.mark.parametrize("evaluator", ["numpy", "blocks of 32"])
+def test_only_an_event_with_more_than_the_bound_is_flagged(evaluator: str, columns: Any) -> None:
+    most = max(len(event) - 1 for event in _expected_three(columns, 10_000))
+    for bound, head in ((most, (0, 0)), (most - 1, (int(EventFlag.OVERFLOW), 1))):
+        heads = [event[0] for event in _made(three_tracks(bound).combination, evaluator, columns)]
+        assert max(heads) == head
