@@ -113,6 +113,13 @@ class TckDocument:
         """Names of the lines; line i has decision id i + 1."""
         return tuple(line["name"] for line in self.content["lines"])
 
+    def numbers_of_composites(self, n: int) -> tuple[str, ...]:
+        """Names of the n reported numbers of a composite; none if its composites of n numbers have different names."""
+        composites = self.content.get("composites", ())
+        every = {tuple(name for name, _ in it["numbers"] if not name.endswith("_")) for it in composites}
+        found = [names for names in every if len(names) == n]
+        return found[0] if len(found) == 1 else ()
+
     @property
     def values(self) -> dict[str, Any]:
         """Every value by its path, such as `lines.Hlt1Line.prescale`."""
@@ -171,10 +178,18 @@ def _is_content(content: object) -> bool:
     return (
         isinstance(lines, list)
         and isinstance(composites, list)
+        and all(isinstance(composite, dict) and _are_numbers(composite.get("numbers")) for composite in composites)
         and all(isinstance(named, dict) and isinstance(named.get("name"), str) for named in (*lines, *composites))
         and isinstance(sequence, list)
         and all(
             isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)
             for pair in sequence
         )
+    )
+
+
+def _are_numbers(numbers: object) -> bool:
+    """Whether they are a list of names and operations."""
+    return isinstance(numbers, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in numbers
     )

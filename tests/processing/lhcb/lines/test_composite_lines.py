@@ -201,6 +201,9 @@ def test_a_document_without_the_python_file_makes_the_same_composites(tmp_path: 
     assert [each.content() for each in again.composites] == [each.content() for each in trigger.composites]
     assert {each.name for each in again.composites} == {each.name for each in COMPOSITES}
     assert CHAIN.document(again).text == document.text
+    assert document.numbers_of_composites(13) == tuple(three_muons.combination.public)
+    assert document.numbers_of_composites(14)[-1] == "m_omega"
+    assert document.numbers_of_composites(5) == ()
     counts = CHAIN.with_lines(again, with_lists=False).counts
     assert {"composite_dstar", "composite_dstar_left_out"} <= set(counts)
 
