@@ -206,7 +206,7 @@ class Event:
         if at in around:
             raise ValueError(f"{self!r}: object {at} of its selection report is a part of itself")
         parts = tuple(self._candidate(objects, part, (*around, at)) for part in one.parts)
-        names = self.file.names_of_numbers(one)
+        names = self.file.names_of_numbers(one, self._tck)
         return SelectedCandidate(
             _CLASS_NAMES.get(one.class_id, f"class {one.class_id}"),
             dict(zip(names, one.info, strict=True)),
@@ -300,11 +300,14 @@ class EventFile(Sequence[Event]):
         schema = lumi_schema(document.collections, document.counters)
         return schema if schema.key == key else None
 
-    def names_of_numbers(self, one: ReportedObject) -> tuple[str, ...]:
-        """Names of the numbers of a reported object."""
+    def names_of_numbers(self, one: ReportedObject, tck: int | None = None) -> tuple[str, ...]:
+        """Names of the numbers of a reported object; those of a composite are in the document of the TCK."""
         for known in self._chain.reported:
-            if (known.class_id, len(known.names), known.parts is not None) == _kind_of(one):
+            if (known.class_id, len(known.names), bool(known.parts)) == _kind_of(one):
                 return known.names
+        document = self._document(tck) if one.class_id == ClassId.PARTICLE and tck is not None else None
+        if document is not None and (names := document.numbers_of_composites(len(one.info))):
+            return names
         return tuple(f"number_{i}" for i in range(len(one.info)))
 
 

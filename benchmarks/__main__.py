@@ -37,6 +37,7 @@ NAMES = (
     "km3net",
     "mu3e",
     "lines",
+    "composites",
     "occupancy",
     "receive_and_build",
     "copy_threads",

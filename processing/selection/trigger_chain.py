@@ -37,10 +37,14 @@ from hltnode.processing.selection.errors import HistogramError, LineError, Trigg
 from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.expressions.expression import Expression, models_of
+from hltnode.processing.selection.lines.composite import Combination, basic_columns, combinations_of
 from hltnode.processing.selection.lines.decisions import accepted, line_table, lines, unknown_selections
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.lines.line import Line
+from hltnode.processing.selection.make_composite import make_composite
 from hltnode.processing.selection.prefilter_events import SkipPoints, Stages, with_prefilters
+from hltnode.processing.selection.reports.composites import counts_of_composites, reports_of_composites
 from hltnode.processing.selection.reports.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.reports.routing import EVERY_LINE, LUMI_BIT, RoutingRules, routing_of_lines
 from hltnode.processing.selection.reports.selected import HEADER_WORDS, SELECTED_WORDS, selected_list
@@ -193,8 +197,9 @@ class TriggerChain(Chain):
 
     @property
     def reports(self) -> Reports:
-        """The report contents that the sequence can make, by collection."""
-        return reports_of(self.reported, (*BATCH_INPUTS, *self.sequence.columns))
+        """The report contents that the sequence can make, by collection, composites included."""
+        made = reports_of_composites(combinations_of(self.sequence.columns))
+        return reports_of((*self.reported, *made), (*BATCH_INPUTS, *self.sequence.columns))
 
     def load_geometry(self, directory: Path | None) -> Constants:
         """The detector constants that the sequence reads, from a folder of files, or built-in values for None.
@@ -302,13 +307,22 @@ class TriggerChain(Chain):
         have = _columns_of(chain.sequence)
         for line in trigger.lines:
             if missing := _missing(line.columns, have):
-                raise LineError(f"line {line.name}: it reads {missing}, which {name} does not make")
+                raise LineError(
+                    f"line {line.name}: {_reader(line.columns, have)} reads {missing}, which {name} does not make"
+                )
         filled = self.filled_histograms(trigger)
         for histogram in filled:
             if missing := _missing(histogram.columns, have):
                 raise HistogramError(
-                    f"histogram {histogram.shape.name}: it reads {missing}, which {name} does not make"
+                    f"histogram {histogram.shape.name}: {_reader(histogram.columns, have)} reads {missing}, which "
+                    f"{name} does not make"
                 )
+        composites = _composites(trigger.lines, filled)
+        chain = replace(
+            chain,
+            sequence=AlgorithmSequence((*trigger.configure(chain.sequence), *map(make_composite, composites))),
+            counts={**chain.counts, **counts_of_composites(composites)},
+        )
         passed = {prefilter.result_name: prefilter.passed for prefilter in trigger.prefilters}
         report_words = chain.report_words if chain.reports else 0
         decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled, report_words)
@@ -320,7 +334,7 @@ class TriggerChain(Chain):
         streaming = chain.streaming
         if streaming is not None:
             values: dict[str, set[int]] = {}
-            for key, value in constants_of(trigger.configure(chain.sequence)).items():
+            for key, value in constants_of(chain.sequence).items():
                 values.setdefault(key.rpartition(".")[2], set()).add(value)
             streaming = streaming.configured(values)
         prefiltered = chain._with_prefilters(trigger)
@@ -337,13 +351,13 @@ class TriggerChain(Chain):
         )
 
     def _with_prefilters(self, trigger: TriggerConfig) -> SequenceOf[Algorithm]:
-        """The algorithms of this chain's sequence for a configuration, prefilters included.
+        """The algorithms of this chain's configured sequence, prefilters included.
 
         Lines that give an event a luminosity summary need all counts of the chain.
         """
         cuts = self.flag_table.cuts
         early = int(EventFlag.ODIN_ERROR | EventFlag.INCOMPLETE) | cuts
-        stages = Stages(trigger.configure(self.sequence), self.skip_points, early)
+        stages = Stages(self.sequence, self.skip_points, early)
         gives_lumi = routing_of_lines(self.routing, trigger.line_names)[:, 0] >> LUMI_BIT & 1 != 0
         summary = () if self.summary is None else (self.summary.column,)
         counted = {
@@ -392,6 +406,7 @@ class TriggerChain(Chain):
             (
                 *(line.condition for line in trigger.lines),
                 *(node for histogram in filled for node in (histogram.condition, histogram.value)),
+                *(root for composite in _composites(trigger.lines, filled) for root in composite.roots),
             )
         )
         tables = {trees.column.name: trees.words.view(np.uint8) for trees in models}
@@ -458,12 +473,24 @@ def _missing(columns: Iterable[Column], have: frozenset[Column]) -> str:
 
     Empty if it has all.
     """
-    missing = [column for column in columns if column not in have]
+    missing = [column for column in basic_columns(columns) if column not in have]
     if not missing:
         return ""
     made = {_collection(column) for column in have}
     names = [column.name if _collection(column) in made else _collection(column) for column in missing]
     return ", ".join(dict.fromkeys(names))
+
+
+def _composites(lines: Iterable[Line], histograms: Iterable[RecordedHistogram]) -> tuple[Combination, ...]:
+    """The composites of lines and histograms, parts before their wholes."""
+    of_lines = (column for line in lines for column in line.columns)
+    of_histograms = (column for histogram in histograms for column in histogram.columns)
+    return combinations_of((*of_lines, *of_histograms))
+
+
+def _reader(columns: Iterable[Column], have: frozenset[Column]) -> str:
+    """The composite that reads a missing column, or "it" for the line itself."""
+    return next((f"composite {each.name}" for each in combinations_of(columns) if _missing(each.reads, have)), "it")
 
 
 def _collection(column: Column) -> str:

@@ -22,6 +22,8 @@ class ClassId(IntEnum):
     """Kind of an object; other values are legal and pass through."""
 
     SELECTION = 1
+    PARTICLE = 801
+    """A composite: several objects of one decay."""
     CALO_CLUSTER = 2003
     TRACK = 10010
     VERTEX = 10030

@@ -1,5 +1,6 @@
 """Selection lines of LHCb. A file of lines begins with `from hltnode.processing.lhcb.lines import *`."""
 
+from hltnode.processing.lhcb.lines.composite_inputs import composite
 from hltnode.processing.lhcb.lines.inputs import (
     any_pv,
     dielectrons,
@@ -58,6 +59,7 @@ __all__ = [
     "beam_one",
     "beam_two",
     "both_beams",
+    "composite",
     "count_of",
     "dielectrons",
     "dimuons",

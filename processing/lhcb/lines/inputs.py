@@ -61,6 +61,7 @@ from hltnode.processing.lhcb.secondary_vertices.collections import (
     v0_pair_mass,
     v0_pair_vertices,
     vertex_count,
+    vertex_covariance,
     vertex_fit,
     vertex_flight,
     vertex_kind,
@@ -203,6 +204,11 @@ long_tracks = Input(
                 "qop": (ENERGY.to_the(-1), "charge over momentum"),
             },
         ),
+        **{
+            f"_{name}": ColumnField(long_beam_state[name], "covariance", unit)
+            for names, unit in ((("c00", "c11"), LENGTH.to_the(2)), (("c20", "c31"), LENGTH), (("c22", "c33"), NO_UNIT))
+            for name in names
+        },
         "p": DerivedField(lambda t: 1.0 / abs(t.qop), "momentum"),
         "pt": DerivedField(
             lambda t: t.p * sqrt((t.tx * t.tx + t.ty * t.ty) / (1.0 + t.tx * t.tx + t.ty * t.ty)),
@@ -300,6 +306,7 @@ photon_pairs = Input(
     },
     collection=photon_pair_collection,
     count=photon_pair_count,
+    constituents=("first", "second"),
 )
 
 dielectrons = Input(
@@ -342,6 +349,7 @@ dielectrons = Input(
     },
     collection=dielectron_collection,
     count=dielectron_count,
+    constituents=("track1", "track2"),
 )
 
 
@@ -358,6 +366,10 @@ two_track_vertices = Input(
         "pv": RelatedField(primary_vertices, ColumnField(vertex_pv, ""), "the primary vertex nearest to the flight"),
         "has_pv": _has("pv"),
         **_numbers(vertex_position, dict.fromkeys(("x", "y", "z"), (LENGTH, "position"))),
+        **{
+            f"_{name}": ColumnField(column, "covariance", LENGTH.to_the(2))
+            for name, column in vertex_covariance.items()
+        },
         "rho": DerivedField(lambda v: sqrt(v.x * v.x + v.y * v.y), "distance from the z axis"),
         **_numbers(
             vertex_fit,
@@ -411,6 +423,7 @@ two_track_vertices = Input(
     },
     collection=two_track_vertex_collection,
     count=vertex_count,
+    constituents=("track1", "track2"),
 )
 displaced_vertices = two_track_vertices.those(
     "displaced vertices", "vertices of two displaced tracks", lambda v: v.is_displaced
@@ -434,6 +447,7 @@ v0_pairs = Input(
     },
     collection=v0_pair_collection,
     count=v0_pair_count,
+    constituents=("first", "second"),
 )
 
 

@@ -6,6 +6,9 @@ Origin of the cuts: docs/physics/selection-lines.md.
 from itertools import pairwise
 
 from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
+from hltnode.processing.lhcb.lines.composite_lines import ECAL_LINES as _COMPOSITES_WITH_ECAL
+from hltnode.processing.lhcb.lines.composite_lines import LINES as _COMPOSITES
+from hltnode.processing.lhcb.lines.composite_lines import TYPES as _COMPOSITE_TYPES
 from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonDrellYan,
     DiMuonMass,
@@ -78,7 +81,7 @@ from hltnode.processing.lhcb.lines.two_tracks import (
     TwoTrackMVACharmXSec,
 )
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloClustersMicroBias, VeloMicroBias
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.trigger_config import Menu, NamedMenu
 
 MICRO_BIAS = 0.001
 RANDOM_SAMPLE = 1e-4
@@ -213,6 +216,13 @@ _NOT_MADE = {
     "Hlt1DownstreamLambdaToPPi": "needs tracks without VELO hits, which no sequence makes",
 }
 
+_WITH_COMPOSITES = NamedMenu(
+    lines=(*_EVENTS, *_TRACKS, *_COMPOSITES),
+    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_COMPOSITES_WITH_ECAL)},
+    not_available=_NOT_MADE,
+)
+"""The menu of proton collisions, with the lines on decays into more than two tracks."""
+
 HLT1_MENU = Menu(
     types=(
         *(
@@ -235,6 +245,7 @@ HLT1_MENU = Menu(
         *(DiElectronLowMass, DiElectronHighMass, DiElectronSoft, SingleHighEt, DiPhotonMass, CaloDigitsMinADC),
         *(Pi02GammaGamma, Pi02GammaGammaOuter, Pi02GammaGammaMiddle, Pi02GammaGammaInner),
         *(Pi02GammaGammaMiddleOuterMixed, Pi02GammaGammaMiddleInnerMixed),
+        *_COMPOSITE_TYPES,
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={
@@ -245,7 +256,7 @@ HLT1_MENU = Menu(
     prefilters=PREFILTERS,
     model_fields=MODEL_FIELDS,
     name="pp",
-    others=OTHER_MENUS,
+    others={**OTHER_MENUS, "composites": _WITH_COMPOSITES},
 )
 """Cuts and scales are those of Allen 2023, except where the types state another source. Cuts given with the lines
 distinguish dimuon lines, or are tuned here to the rate of the menu (docs/physics/selection.md)."""

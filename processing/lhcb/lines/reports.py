@@ -53,13 +53,13 @@ REPORTED = (
         class_id=ClassId.VERTEX,
         numbers=lambda v: (v.x, v.y, v.z, v.chi2),
         names=("x", "y", "z", "chi2"),
-        parts=Parts(vertex_tracks_of, long_tracks),
+        parts=(Parts(vertex_tracks_of, long_tracks),),
     ),
     Reported(
         input=v0_pairs,
         class_id=ClassId.VERTEX,
         numbers=lambda _: (),
-        parts=Parts(v0_pair_vertices, two_track_vertices),
+        parts=(Parts(v0_pair_vertices, two_track_vertices),),
     ),
 )
 """Parts precede the objects that are made of them."""

@@ -14,6 +14,7 @@ TCK_SUFFIX = ".json"
 _FORMAT = 1
 _FIELDS = {"format", "tck", "sha256", "chain", "sequence_name", "collections", "content"}
 _OPTIONAL_FIELDS = {"counters"}
+_OPTIONAL_CONTENT = {"composites", "conditions", "models", "prefilters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,13 @@ class TckDocument:
         """Names of the lines; line i has decision id i + 1."""
         return tuple(line["name"] for line in self.content["lines"])
 
+    def numbers_of_composites(self, n: int) -> tuple[str, ...]:
+        """Names of the n reported numbers of a composite; none if its composites of n numbers have different names."""
+        composites = self.content.get("composites", ())
+        every = {tuple(name for name, _ in it["numbers"] if not name.endswith("_")) for it in composites}
+        found = [names for names in every if len(names) == n]
+        return found[0] if len(found) == 1 else ()
+
     @property
     def values(self) -> dict[str, Any]:
         """Every value by its path, such as `lines.Hlt1Line.prescale`."""
@@ -126,6 +134,9 @@ class TckDocument:
                 found[f"sequence.{algorithm}.{key}"] = value
         for name, operations in self.content.get("prefilters", {}).items():
             found |= _values_at(f"prefilters.{name}", operations)
+        for composite in self.content.get("composites", ()):
+            for key, value in composite.items():
+                found |= _values_at(f"composites.{composite['name']}.{key}", value)
         for digest, table in self.content.get("models", {}).items():
             found[f"models.{digest}"] = table
         for name, value in self.content.get("conditions", {}).items():
@@ -153,7 +164,7 @@ def differences(first: TckDocument, second: TckDocument) -> dict[str, tuple[Any,
 
 
 def _is_content(content: object) -> bool:
-    if not isinstance(content, dict) or set(content) - {"conditions", "models", "prefilters"} != {"lines", "sequence"}:
+    if not isinstance(content, dict) or set(content) - _OPTIONAL_CONTENT != {"lines", "sequence"}:
         return False
     if not isinstance(content.get("conditions", {}), dict):
         return False
@@ -163,13 +174,22 @@ def _is_content(content: object) -> bool:
     prefilters = content.get("prefilters", {})
     if not isinstance(prefilters, dict) or not all(isinstance(each, list) for each in prefilters.values()):
         return False
-    lines, sequence = content["lines"], content["sequence"]
+    lines, sequence, composites = content["lines"], content["sequence"], content.get("composites", [])
     return (
         isinstance(lines, list)
-        and all(isinstance(line, dict) and isinstance(line.get("name"), str) for line in lines)
+        and isinstance(composites, list)
+        and all(isinstance(composite, dict) and _are_numbers(composite.get("numbers")) for composite in composites)
+        and all(isinstance(named, dict) and isinstance(named.get("name"), str) for named in (*lines, *composites))
         and isinstance(sequence, list)
         and all(
             isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)
             for pair in sequence
         )
+    )
+
+
+def _are_numbers(numbers: object) -> bool:
+    """Whether they are a list of names and operations."""
+    return isinstance(numbers, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in numbers
     )

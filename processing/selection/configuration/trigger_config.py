@@ -54,6 +54,7 @@ from hltnode.processing.selection.configuration.numbers import finite_number
 from hltnode.processing.selection.errors import LineError, ModelError, TriggerConfigError, shown
 from hltnode.processing.selection.expressions.canonical import Reader, canonical
 from hltnode.processing.selection.expressions.expression import Expression, models_of
+from hltnode.processing.selection.lines.composite import Combination, combination_of_content, combinations_of
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input, models_of_fields
 from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_content
@@ -171,6 +172,7 @@ class TriggerConfig:
                 places_of = " and ".join(self.lines[j].position for j in (first, i))
                 raise TriggerConfigError(f"two lines have the name {name!r}, made at {places_of}")
         named(self.prefilters)
+        combinations_of(column for line in self.lines for column in line.columns)
 
     @classmethod
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
@@ -207,6 +209,11 @@ class TriggerConfig:
                     overrides.append(_override(algorithm, constant, value))
         prefilters = {}
         reader = reader.with_models(_models(content))
+        for i, entry in enumerate(content.get("composites", ())):
+            try:
+                reader = reader.with_columns(combination_of_content(entry, reader).writes)
+            except TriggerConfigError as error:
+                raise TriggerConfigError(f"composites[{i}]: {error}") from error
         for prefilter_name, operations in content.get("prefilters", {}).items():
             passes = Expression(reader.condition(operations, None))
             prefilters[prefilter_name] = Prefilter(prefilter_name, Input("events", "", {}), partial(_constant, passes))
@@ -323,8 +330,14 @@ class TriggerConfig:
 
     @property
     def models(self) -> tuple[Ensemble, ...]:
-        """The decision trees of the lines and prefilters."""
-        return models_of(line.condition for line in self.lines)
+        """The decision trees of the lines, prefilters and composites."""
+        of_composites = (root for composite in self.composites for root in composite.roots)
+        return models_of((*(line.condition for line in self.lines), *of_composites))
+
+    @property
+    def composites(self) -> tuple[Combination, ...]:
+        """The composites of the lines and prefilters, parts before their wholes. Raises LineError for equal names."""
+        return combinations_of(column for line in self.lines for column in line.columns)
 
     def line_table(self) -> NDArray[np.void]:
         """The content of the constant buffer `line_table`: LINE_RECORD[lines]."""
@@ -361,12 +374,14 @@ class TriggerConfig:
                 for algorithm in self.configure(sequence)
             ],
         }
+        if composites := self.composites:
+            content["composites"] = [composite.content() for composite in composites]
         if self.prefilters:
             content["prefilters"] = {each.name: canonical(each.condition) for each in self.prefilters}
         if models := self.models:
             content["models"] = {trees.digest: trees.text for trees in models}
         if self.conditions:
-            # Without conditions, models and prefilters the key stays that of earlier versions.
+            # Without conditions, models, prefilters and composites the key stays that of earlier versions.
             content["conditions"] = {
                 name: list(value) if isinstance(value, tuple) else value for name, value in self.conditions
             }

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.selection.evaluation.lines import Columns, Evaluator
 from hltnode.processing.selection.lines.line import Line
-from hltnode.processing.selection.reports.reported import Reports, with_parts
+from hltnode.processing.selection.reports.reported import Parts, Reports, with_parts
 
 Places = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ def columns_of_candidates(lines: Iterable[Line], reports: Reports) -> tuple[Colu
     lines = tuple(lines)
     columns = {column for line in lines for column in line.columns}
     for one in with_parts([line.variable.collection for line in lines if line.variable is not None], reports):
-        columns |= set() if one.parts is None else {one.parts.numbers}
+        columns |= {parts.numbers for parts in one.parts}
     collections = {column.collection for column in columns if column.collection is not None and not column.of_event}
     placements = [collection.placement for collection in collections if collection.placement is not None]
     columns |= {placement.offsets for placement in placements if placement.offsets is not None}
@@ -67,16 +67,32 @@ def candidates_of(line: Line, evaluator: Evaluator) -> Candidates:
 
 def constituents(candidates: Candidates, reports: Reports, columns: Columns, n_events: int) -> Constituents:
     """The constituents of candidates by the parts in the reports; candidates without parts are their own
-    constituents."""
-    collection, number = candidates.collection, candidates.number
-    row = np.arange(len(number))
-    while collection in reports and (parts := reports[collection].parts) is not None:
-        assert collection.placement is not None
-        offsets = collection.placement.offsets
-        first = collection.placement.first(None if offsets is None else columns[offsets], n_events)
-        place = (first[candidates.event[row]] + number) * parts.numbers.width
-        number = columns[parts.numbers][place[:, None] + np.arange(parts.numbers.width)].astype(np.int64).ravel()
-        row = np.repeat(row, parts.numbers.width)
-        assert parts.of.collection is not None
-        collection = parts.of.collection
-    return Constituents(collection, row, number)
+    constituents.
+
+    Raises ValueError for candidates whose final constituents are objects of several collections.
+    """
+    found: list[Constituents] = []
+    waiting = [Constituents(candidates.collection, np.arange(len(candidates.number)), candidates.number)]
+    while waiting:
+        of = waiting.pop(0)
+        parts = reports[of.collection].parts if of.collection in reports else ()
+        waiting = [*(_parts_of(of, each, candidates.event, columns, n_events) for each in parts), *waiting]
+        if not parts:
+            found.append(of)
+    collections = {each.collection for each in found}
+    if len(collections) > 1:
+        names = ", ".join(sorted(collection.name for collection in collections))
+        raise ValueError(f"candidates of {candidates.collection.name} have constituents of several kinds: {names}")
+    row = np.concatenate([each.candidate for each in found])
+    order = np.argsort(row, kind="stable")
+    return Constituents(found[0].collection, row[order], np.concatenate([each.number for each in found])[order])
+
+
+def _parts_of(of: Constituents, parts: Parts, event: Places, columns: Columns, n_events: int) -> Constituents:
+    assert of.collection.placement is not None
+    offsets = of.collection.placement.offsets
+    first = of.collection.placement.first(None if offsets is None else columns[offsets], n_events)
+    width = parts.numbers.width
+    place = (first[event[of.candidate]] + of.number) * width
+    number = columns[parts.numbers][place[:, None] + np.arange(width)].astype(np.int64).ravel()
+    return Constituents(parts.collection, np.repeat(of.candidate, width), number)

@@ -15,6 +15,7 @@ from hltnode.processing.framework.collections import F32, Collection, Column
 from hltnode.processing.framework.limits import line_words
 from hltnode.processing.selection.expressions import float_functions
 from hltnode.processing.selection.expressions.expression import Element, Kind, Node, Op, Variable, postorder
+from hltnode.processing.selection.lines.composite import Combination
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.scalers import mix_words
 
@@ -100,6 +101,38 @@ class Evaluator:
         chosen = self._truth(condition, scope).true
         values = [self._value(root, scope) for root in roots]
         return scope.event[chosen], [(v.true if isinstance(v, Truth) else v)[chosen] for v in values]
+
+    def pairs(
+        self, combination: Combination
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[NDArray[np.float32]]]]:
+        """The candidates of a composite, ascending, in parts of limited size: event, number of the first and of the
+        second part in the event, and its numbers."""
+        of_first, of_second, of_both = combination.factors
+        around, inner = (self._scope(part, self._events) for part in (combination.first, combination.second))
+        first, second = self._all_true(of_first, around), self._all_true(of_second, inner)
+        n_second = np.bincount(inner.event[second], minlength=self.n_events)
+        begin = (np.cumsum(n_second) - n_second)[around.event[first]]
+        n_pairs = n_second[around.event[first]]
+        most = max(1, MAX_VALUES // len(postorder(combination.roots)))
+        parts = np.cumsum(n_pairs) // most
+        for part in range(int(parts.max(initial=0)) + 1):
+            rows = np.flatnonzero(parts == part)
+            row = np.repeat(rows, n_pairs[rows])
+            within = np.arange(len(row)) - np.repeat(np.cumsum(n_pairs[rows]) - n_pairs[rows], n_pairs[rows])
+            partner = second[begin[row] + within]
+            outer = first[row]
+            scope = _Scope(combination.second, around, around.event[outer], inner.number[partner], outer)
+            made = self._all_true(of_both, scope)
+            scope = _Scope(combination.second, around, scope.event[made], scope.number[made], outer[made])
+            values = [self._value(value, scope) for value in combination.numbers.values()]
+            yield scope.event, around.number[scope.outer], scope.number, values
+
+    def _all_true(self, conditions: Sequence[Node], scope: _Scope) -> NDArray[np.int64]:
+        """The objects of a scope for which all conditions are true."""
+        true = np.ones(len(scope.event), np.bool_)
+        for condition in conditions:
+            true &= self._truth(condition, scope).true
+        return np.flatnonzero(true)
 
     def of_objects(self, root: Node, variable: Variable, event: NDArray[Any], number: NDArray[Any]) -> NDArray[Any]:
         """A value of some objects, given by their events and their numbers in the event."""

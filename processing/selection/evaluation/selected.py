@@ -131,11 +131,11 @@ def _with_parts(
     index = lines.index(collection)
     keys = [(event << _OF_EVENT | index << _OF_COLLECTION | number)[:, None]]
     parts = lines.reported[index].parts
-    if parts is not None:
-        place = evaluator.place(collection, event, number) * parts.numbers.width
-        for k in range(parts.numbers.width):
-            numbers = columns[parts.numbers][place + k].astype(np.int64)
-            keys.append(_with_parts(parts.collection, event, numbers, lines, evaluator, columns))
+    for each in parts:
+        place = evaluator.place(collection, event, number) * each.numbers.width
+        for k in range(each.numbers.width):
+            numbers = columns[each.numbers][place + k].astype(np.int64)
+            keys.append(_with_parts(each.collection, event, numbers, lines, evaluator, columns))
     return np.concatenate(keys, axis=1)
 
 
@@ -154,9 +154,8 @@ class _Objects:
         self._keys = event << _OF_EVENT | index << _OF_COLLECTION | number
         for i, one in enumerate(lines.reported):
             mine = np.flatnonzero(index == i)
-            n_parts = 0 if one.parts is None else one.parts.numbers.width
             ids = self._ids(one, mine)[1]
-            self.n_words[mine] = OBJECT_WORDS + len(one.values) + n_parts + ids.sum(axis=1)
+            self.n_words[mine] = OBJECT_WORDS + len(one.values) + one.n_parts + ids.sum(axis=1)
 
     def _ids(self, one: Reported, mine: Ints) -> tuple[NDArray[np.uint32], Bools]:
         """(ids of channels, whether each exists) of objects, [object][place]."""
@@ -184,10 +183,9 @@ class _Objects:
             mine = np.flatnonzero((self._index == i) & written)
             event, at = self.event[mine], self.begin[mine]
             ids, there = self._ids(one, mine)
-            n_parts = 0 if one.parts is None else one.parts.numbers.width
             n_values = len(one.values)
             rows[event, at] = one.class_id | n_values << 16
-            rows[event, at + 1] = there.sum(axis=1) | n_parts << 16
+            rows[event, at + 1] = there.sum(axis=1) | one.n_parts << 16
             variable = one.input.variable(0)
             assert variable is not None
             for k, value in enumerate(one.values):
@@ -196,11 +194,12 @@ class _Objects:
             at = at + OBJECT_WORDS + n_values
             places = at[:, None] + np.cumsum(there, axis=1) - 1
             rows[np.broadcast_to(event[:, None], there.shape)[there], places[there]] = ids[there]
-            if one.parts is None:
-                continue
-            place = self._evaluator.place(one.collection, event, self._in_event[mine]) * n_parts
-            part = self._lines.index(one.parts.collection)
-            for k in range(n_parts):
-                numbers = self._columns[one.parts.numbers][place + k].astype(np.int64)
-                keys = event << _OF_EVENT | part << _OF_COLLECTION | numbers
-                rows[event, at + k] = self.number[np.searchsorted(self._keys, keys)]
+            for parts in one.parts:
+                width = parts.numbers.width
+                place = self._evaluator.place(one.collection, event, self._in_event[mine]) * width
+                part = self._lines.index(parts.collection)
+                for k in range(width):
+                    numbers = self._columns[parts.numbers][place + k].astype(np.int64)
+                    keys = event << _OF_EVENT | part << _OF_COLLECTION | numbers
+                    rows[event, at + k] = self.number[np.searchsorted(self._keys, keys)]
+                at = at + width

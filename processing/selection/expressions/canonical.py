@@ -98,12 +98,20 @@ class Reader:
         self._models = {trees.digest: trees for trees in models}
         self._collections = {c.collection.name: c.collection for c in self._columns.values() if c.collection}
 
+    def with_columns(self, columns: Iterable[Column]) -> "Reader":
+        """The reader with more columns."""
+        return Reader((*self._columns.values(), *columns), self._models.values())
+
     def with_models(self, models: Iterable[Ensemble]) -> "Reader":
         """The reader with other ensembles."""
         return Reader(self._columns.values(), models)
 
     def condition(self, operations: Sequence[object], candidate: Variable | None) -> Node:
         """The result of the last operation, a truth value of the candidate. Raises LineError."""
+        return of_candidate_alone(self.value(operations, Kind.BOOL), candidate)
+
+    def value(self, operations: Sequence[object], kind: Kind) -> Node:
+        """The result of the last operation, which must be of a kind. Raises LineError."""
         nodes: list[Node] = []
         with recording():
             for i, text in enumerate(operations):
@@ -111,9 +119,9 @@ class Reader:
                     nodes.append(self._operation(text, nodes))
                 except LineError as error:
                     raise LineError(f"selection[{i}]: {error}") from None
-        if not nodes or nodes[-1].kind is not Kind.BOOL:
-            raise LineError("selection: the last operation must be true or false")
-        return of_candidate_alone(nodes[-1], candidate)
+        if not nodes or nodes[-1].kind is not kind:
+            raise LineError(f"selection: the last operation must be {kind.value}")
+        return nodes[-1]
 
     def variable(self, words: Sequence[str]) -> Variable:
         """The variable from its `variable_words`. Raises LineError."""

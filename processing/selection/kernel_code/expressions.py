@@ -80,6 +80,8 @@ class ExpressionWriter:
         """The variable of the loop that processes several candidates per step."""
         self._counts_unknown = True
         """Whether an unknown condition is counted as an undecided selection."""
+        self._uses_parts = True
+        """Whether columns of a loop are read by the pointer to the part of the event."""
 
     def _write_counts(self, step: Sequence[Node], begin: int, selecting: Set[Node]) -> None:
         """Counts of one step, each collection in one loop.
@@ -287,7 +289,7 @@ class ExpressionWriter:
         else:
             assert column.collection is not None
             first = f"{self._firsts[column.collection]}(blockIdx.x)"
-            of_candidate = at.args[0].op is Op.INDEX
+            of_candidate = at.args[0].op is Op.INDEX and self._uses_parts
             if of_candidate and not (self._in_lanes(at) and (width or element.member)):
                 index = "" if self._in_lanes(at) else counter_of(at.args[0].payload)
                 parts = self._home(at).columns

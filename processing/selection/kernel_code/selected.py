@@ -119,7 +119,7 @@ class CandidateWriter:
         for index, one in reversed(list(enumerate(self.lines.reported))):
             name = one.collection.name
             number = f"{self._scratch[object_name(one.collection)]}[{self._firsts[one.collection]}(blockIdx.x) + i]"
-            fixed = OBJECT_WORDS + len(one.values) + (0 if one.parts is None else one.parts.numbers.width)
+            fixed = OBJECT_WORDS + len(one.values) + one.n_parts
             out += [
                 f"const auto add_{name} = [&](uint32_t i) {{",
                 _INDENT + f"const uint32_t known = {number};",
@@ -132,11 +132,11 @@ class CandidateWriter:
             ]
             for hits in one.hits:
                 out += self._indented(self._count_hits(one, hits))
-            if one.parts is not None:
-                part = f"add_{one.parts.collection.name}"
-                width = one.parts.numbers.width
+            for parts in one.parts:
+                part = f"add_{parts.collection.name}"
+                width = parts.numbers.width
                 place = f"({self._firsts[one.collection]}(blockIdx.x) + i) * {width}u"
-                numbers = self._members[one.parts.numbers]
+                numbers = self._members[parts.numbers]
                 out.append(_INDENT + f"for (uint32_t k = 0; k < {width}u; ++k) {part}({numbers}[{place} + k]);")
             out += [_INDENT + "return object;", "};"]
         return out
@@ -194,7 +194,6 @@ class CandidateWriter:
     def write_object(self, index: int, number: str, values: Sequence[str]) -> list[str]:
         """An object of the collection of this index, with its number in the event, at `at`. values: its numbers."""
         one = self.lines.reported[index]
-        n_parts = 0 if one.parts is None else one.parts.numbers.width
         begin = OBJECT_WORDS + len(values)
         out = [f"at[0] = {one.class_id | len(values) << 16}u;"]
         out += [f"at[{OBJECT_WORDS + k}] = __float_as_uint({value});" for k, value in enumerate(values)]
@@ -214,16 +213,17 @@ class CandidateWriter:
                 _INDENT + "}",
                 "}",
             ]
-        out.append(f"at[1] = {'n_ids' if one.hits else '0u'} | {n_parts << 16}u;")
-        if one.parts is not None:
-            part = one.parts.collection
-            numbers = self._members[one.parts.numbers]
-            place = f"({self._firsts[one.collection]}(blockIdx.x) + {number}) * {n_parts}u + part"
+        out.append(f"at[1] = {'n_ids' if one.hits else '0u'} | {one.n_parts << 16}u;")
+        for parts in one.parts:
+            part, width = parts.collection, parts.numbers.width
+            numbers = self._members[parts.numbers]
+            place = f"({self._firsts[one.collection]}(blockIdx.x) + {number}) * {width}u + part"
             out += [
-                f"for (uint32_t part = 0; part < {n_parts}u; ++part)",
+                f"for (uint32_t part = 0; part < {width}u; ++part)",
                 _INDENT + f"at[{begin}u + part] = {self._scratch[object_name(part)]}"
                 f"[{self._firsts[part]}(blockIdx.x) + {numbers}[{place}]];",
             ]
+            begin += width
         return out
 
 

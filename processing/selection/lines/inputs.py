@@ -92,6 +92,8 @@ class Input:
 
     collection, count: the collection and its number of objects per event; None for the event itself.
     where: condition that makes an object of the collection a candidate.
+    constituents: names of the fields that are its parts, such as the tracks of a vertex. Candidates of a composite have
+    no common constituent.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Input:
         collection: Collection | None = None,
         count: Column | None = None,
         where: Callable[[Any], Expression] | None = None,
+        constituents: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.description = description
@@ -110,6 +113,7 @@ class Input:
         self.collection = collection
         self.count = count
         self.where = where
+        self.constituents = constituents
 
     def those(
         self,
@@ -121,7 +125,15 @@ class Input:
         """The candidates that also satisfy another condition; `more` are fields that only they have."""
         both = where if self.where is None else _both(self.where, where)
         fields = {**self.fields, **(more or {})}
-        return Input(name, description, fields, collection=self.collection, count=self.count, where=both)
+        return Input(
+            name,
+            description,
+            fields,
+            collection=self.collection,
+            count=self.count,
+            where=both,
+            constituents=self.constituents,
+        )
 
     def variable(self, level: int) -> Variable | None:
         """The variable that stands for its candidates, None for the event."""
@@ -238,6 +250,16 @@ def exists(candidate: Candidate) -> Expression:
 
 
 _level: ContextVar[int] = ContextVar("level", default=1)
+
+
+@contextmanager
+def loops_from(level: int) -> Iterator[None]:
+    """Searches of collections get this level and the next ones: candidates have the levels before it."""
+    token = _level.set(level)
+    try:
+        yield
+    finally:
+        _level.reset(token)
 
 
 def _over(op: Op, kind: Kind, of: Input, condition: Callable[[Any], Any], what: str) -> Expression:

@@ -52,7 +52,7 @@ class Reported:
 
     class_id: u16 (protocol.raw_data.selection_reports.ClassId). numbers: at most 255 numbers of a candidate; their
     meaning depends on the class. names: their names, for readers of the reports. An object has hits, or parts, or
-    neither.
+    neither; parts may be of several inputs.
     """
 
     input: Input
@@ -60,7 +60,7 @@ class Reported:
     numbers: Callable[[Any], Sequence[Any]]
     names: tuple[str, ...] = ()
     hits: tuple[Hits, ...] = ()
-    parts: Parts | None = None
+    parts: tuple[Parts, ...] = ()
 
     @property
     def collection(self) -> Collection:
@@ -79,7 +79,12 @@ class Reported:
         """The columns that are read for the objects."""
         columns = dict.fromkeys(columns_of(self.values))
         columns |= dict.fromkeys(column for hits in self.hits for column in hits.columns)
-        return (*columns, *(() if self.parts is None else (self.parts.numbers,)))
+        return (*columns, *(parts.numbers for parts in self.parts))
+
+    @property
+    def n_parts(self) -> int:
+        """Number of constituents of an object."""
+        return sum(parts.numbers.width for parts in self.parts)
 
 
 Reports = Mapping[Collection, Reported]
@@ -95,7 +100,7 @@ def reports_of(reported: Iterable[Reported], columns: Iterable[Column]) -> Repor
     found: dict[Collection, Reported] = {}
     for one in reported:
         made = replace(one, hits=tuple(hits for hits in one.hits if known.issuperset(hits.columns)))
-        if known.issuperset(made.columns) and (made.parts is None or made.parts.collection in found):
+        if known.issuperset(made.columns) and all(parts.collection in found for parts in made.parts):
             found[made.collection] = made
     return found
 
@@ -109,6 +114,5 @@ def with_parts(collections: Iterable[Collection], reports: Reports) -> list[Repo
         one = reports[collection]
         found.pop(collection, None)
         found[collection] = one
-        if one.parts is not None:
-            waiting.append(one.parts.collection)
+        waiting += [parts.collection for parts in one.parts]
     return list(found.values())

@@ -81,4 +81,4 @@ class ReportedLines:
     def objects_of(self, collection: Collection) -> int:
         """Number of objects of a candidate, constituents included."""
         parts = self.reported[self.index(collection)].parts
-        return 1 if parts is None else 1 + parts.numbers.width * self.objects_of(parts.collection)
+        return 1 + sum(each.numbers.width * self.objects_of(each.collection) for each in parts)

@@ -144,7 +144,7 @@ class DecidingPass:
     ) -> None:
         check_encoding(chain.readout, encoding)
         self._encoding = encoding
-        reports = chain.with_sequence(trigger.sequence).reports
+        reports = chain.with_lines(trigger, with_lists=False).reports
         words = tuple(word.node for word in chain.event_words)
         columns = (*columns_of_candidates(lines, reports), *columns_of(words)) if lines else ()
         self._prefilters = tuple(prefilter.result_name for prefilter in trigger.prefilters)

@@ -20,12 +20,18 @@ MAX_TRACKS, MAX_VERTICES, MAX_PAIRS, MAX_HITS, MAX_NEAR = 40, 8, 100, 100, 80
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1e38, -1e38, 88.0, -87.0], np.float32)
 
 _vertices = Collection(
-    "toy_vertices", capacity=lambda limits: limits.events * MAX_VERTICES, placement=Placement.fixed(MAX_VERTICES)
+    "toy_vertices",
+    capacity=lambda limits: limits.events * MAX_VERTICES,
+    placement=Placement.fixed(MAX_VERTICES),
+    max_per_event=MAX_VERTICES,
 )
 vertex_count = _vertices.per_event("count", U32)
 vertex_z = _vertices.column("z", F32)
 _tracks = Collection(
-    "toy_tracks", capacity=lambda limits: limits.events * MAX_TRACKS, placement=Placement.fixed(MAX_TRACKS)
+    "toy_tracks",
+    capacity=lambda limits: limits.events * MAX_TRACKS,
+    placement=Placement.fixed(MAX_TRACKS),
+    max_per_event=MAX_TRACKS,
 )
 track_count = _tracks.per_event("count", U32)
 track_x = _tracks.column("x", F32)
@@ -41,7 +47,10 @@ track_n_near = _tracks.column("n_near", U8)
 track_far = _tracks.column("far", U16, width=3)
 track_partner = _tracks.column("partner", U16)
 _pairs = Collection(
-    "toy_pairs", capacity=lambda limits: limits.events * MAX_PAIRS, placement=Placement.fixed(MAX_PAIRS)
+    "toy_pairs",
+    capacity=lambda limits: limits.events * MAX_PAIRS,
+    placement=Placement.fixed(MAX_PAIRS),
+    max_per_event=MAX_PAIRS,
 )
 pair_count = _pairs.per_event("count", U32)
 pair_tracks = _pairs.column("tracks", U16, width=2)
@@ -83,6 +92,7 @@ pairs = Input(
     },
     collection=_pairs,
     count=pair_count,
+    constituents=("first", "second"),
 )
 REPORTS = {
     one.collection: one
@@ -94,7 +104,10 @@ REPORTS = {
             hits=(Hits(track_near, hit_id, track_n_near), Hits(track_far, hit_id, through=track_partner)),
         ),
         Reported(
-            input=pairs, class_id=10030, numbers=lambda p: (p.first.x - p.second.x,), parts=Parts(pair_tracks, tracks)
+            input=pairs,
+            class_id=10030,
+            numbers=lambda p: (p.first.x - p.second.x,),
+            parts=(Parts(pair_tracks, tracks),),
         ),
     )
 }

@@ -34,13 +34,15 @@ class SignalTracks:
     def triggered_by(self, line: Line, decided: DecidedEvents) -> Mask:
         """bool[events]: the line accepts the event, scalers included, by a candidate of the signal.
 
-        False for candidates without tracks: whole events, primary vertices.
+        False for candidates that are not made of tracks alone: whole events, primary vertices, clusters.
         """
         n_events = len(decided.events)
         accepted = np.zeros(n_events, dtype=bool)
         if not is_on_tracks(line):
             return accepted
         candidates, made_of = decided.candidates(line)
+        if made_of.collection not in self._made:
+            return accepted
         first_row, made = self._made[made_of.collection]
         strange = ~made[first_row[candidates.event[made_of.candidate]] + made_of.number]
         n_strange = np.bincount(made_of.candidate[strange], minlength=len(candidates.event))
