@@ -144,14 +144,16 @@ def test_ghost_probability_is_the_response_of_the_network() -> None:
         np.testing.assert_allclose(of["ghost_probability"], network.response(inputs_of(of)), atol=2e-4)
 
 
-def test_a_toy_track_is_found_with_its_momentum_and_state() -> None:
-    toy = Toy(x=150.0, tx=0.05, y=90.0, ty=0.035, kink=0.2)
+@pytest.mark.parametrize("toy", [Toy(), Toy(x=420.0, tx=0.15, y=120.0, ty=0.04, kink=0.4)])
+def test_a_toy_track_is_found_with_its_momentum_and_state(toy: Toy) -> None:
     (candidates,), (tracks,), _ = run_downstream([event_of([toy])], select=ALL)
     assert tracks["seed"].tolist() == [0]
     for name in STATE:
         assert tracks[name][0] == pytest.approx(getattr(toy, name), rel=1e-3, abs=1e-3)
     assert tracks["qop"][0] == pytest.approx(toy.qop, rel=1e-3)
     assert candidates["ut_hits"].tolist() == [[0, 1, 2, 3]]
+    # A wrong plane of the kick gives a wrong y in the UT.
+    assert abs(tracks["y_distance"][0]) < 1.0
 
 
 @pytest.mark.parametrize(
