@@ -67,6 +67,11 @@ from hltnode.processing.lhcb.secondary_vertices.find_pairs import find_pairs
 from hltnode.processing.lhcb.secondary_vertices.fit_vertices import fit_vertices
 from hltnode.processing.lhcb.secondary_vertices.pair_v0s import pair_v0s
 from hltnode.processing.lhcb.secondary_vertices.select_tracks import select_tracks as vertex_tracks
+from hltnode.processing.lhcb.tracks.downstream.collections import downstream_count, downstream_types
+from hltnode.processing.lhcb.tracks.downstream.field import downstream_field_types
+from hltnode.processing.lhcb.tracks.downstream.ghost_network import downstream_network_types
+from hltnode.processing.lhcb.tracks.downstream.search_ut import search_ut as search_downstream
+from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_tracks as select_downstream
 from hltnode.processing.lhcb.tracks.forward.prepare_candidates import prepare_candidates
 from hltnode.processing.lhcb.tracks.forward.search_with_ut import search_with_ut
 from hltnode.processing.lhcb.tracks.forward.search_without_ut import search_without_ut
@@ -141,6 +146,7 @@ FORWARD_WITHOUT_UT = (
 MATCHING_WITHOUT_UT = tuple(
     algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
 )
+DOWNSTREAM = (search_downstream, select_downstream)
 LUMINOSITY = (decode_plume, fill_counters)
 ECAL = (
     *(ecal_decode_cells, ecal_find_clusters, find_electrons, measure_showers, identify_electrons),
@@ -218,13 +224,13 @@ def _velo(algorithms: AlgorithmSequence) -> Sequence:
 
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
-    """The sequence of a long tracking with the muon network, the electromagnetic calorimeter and the counters for
-    luminosity."""
+    """The sequence of a long tracking with the muon network, the electromagnetic calorimeter, the counters for
+    luminosity, and downstream tracks."""
     without = _long(*tracking)
     return Sequence(
-        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *LUMINOSITY)),
+        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *LUMINOSITY, *DOWNSTREAM)),
         subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
-        counts={**without.counts, **_ECAL_COUNTS},
+        counts={**without.counts, **_ECAL_COUNTS, "downstream_tracks": downstream_count},
         summary=LUMI_SUMMARY,
         skip_points=(*without.skip_points[:-1], (*without.skip_points[-1], ecal_decode_cells.name)),
     )
@@ -282,6 +288,9 @@ CHAIN = TriggerChain.offering(
         *(
             kalman_types,
             ghost_types,
+            downstream_types,
+            downstream_field_types,
+            downstream_network_types,
             muon_types,
             muon_network_types,
             ecal_types,

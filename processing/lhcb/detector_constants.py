@@ -28,6 +28,8 @@ from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muo
 from hltnode.processing.lhcb.muon.muon_network import MuonNetwork, muon_network
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out, scifi_sipms
+from hltnode.processing.lhcb.tracks.downstream.field import downstream_field, field_record
+from hltnode.processing.lhcb.tracks.downstream.ghost_network import DownstreamNetwork, downstream_network
 from hltnode.processing.lhcb.tracks.kalman.collections import velo_field
 from hltnode.processing.lhcb.tracks.kalman.ghost_network import GhostNetwork, ghost_network
 from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters, record_of
@@ -111,6 +113,8 @@ _READ: Mapping[str, Read] = {
     long_track_parameters.name: lambda directory: _bytes(record_of(_parameters(directory), _scifi(directory))),
     seeding_tables.name: lambda directory: _bytes(SeedingTables.of(_scifi(directory), _magnet(directory)).to_bytes()),
     ghost_network.name: lambda directory: _bytes(GhostNetwork.load_or_builtin(directory).to_bytes()),
+    downstream_field.name: lambda directory: _bytes(field_record(_parameters(directory))),
+    downstream_network.name: lambda directory: _bytes(DownstreamNetwork.load_or_builtin(directory).to_bytes()),
     velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
     lumi_scales.name: lambda _: _bytes(scales_table()),
     muon_network.name: lambda _: _bytes(MuonNetwork.builtin().to_bytes()),

@@ -35,6 +35,8 @@
 #include "lhcb/secondary_vertices/fit_vertices.cuh"
 #include "lhcb/secondary_vertices/pair_v0s.cuh"
 #include "lhcb/secondary_vertices/select_tracks.cuh"
+#include "lhcb/tracks/downstream/search_ut.cuh"
+#include "lhcb/tracks/downstream/select_tracks.cuh"
 #include "lhcb/tracks/forward/prepare_candidates.cuh"
 #include "lhcb/tracks/forward/search_with_ut.cuh"
 #include "lhcb/tracks/forward/search_without_ut.cuh"
@@ -134,6 +136,8 @@
     X(muon_identify_tracks) \
     X(luminosity_decode_plume) \
     X(luminosity_fill_counters) \
+    X(downstream_search_ut) \
+    X(downstream_select_tracks) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \

@@ -43,6 +43,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     photon_pairs as photon_pair_collection,
 )
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS
+from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
 from hltnode.processing.lhcb.muon.collections import (
     FEATURES,
     long_is_muon,
@@ -512,6 +513,7 @@ INPUTS = {
     "velo_tracks": velo_tracks,
     "primary_vertices": primary_vertices,
     "long_tracks": long_tracks,
+    "downstream_tracks": downstream_tracks,
     "muons": muons,
     "electrons": electrons,
     "ecal_clusters": ecal_clusters,

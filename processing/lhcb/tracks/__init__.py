@@ -4,4 +4,5 @@ long      shared by both searches: the columns of long tracks, the parameters of
 forward   VELO and UT tracks extended into the SciFi
 matching  SciFi seeds matched with VELO tracks
 kalman    Kalman filters of long tracks, their impact parameters and ghost probability
+downstream  seeds that no long track uses, continued into the UT
 """

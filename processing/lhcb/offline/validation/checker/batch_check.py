@@ -50,4 +50,5 @@ def check_batch(
         None if two_track is None else two_track.of_kept_tracks(kept[found.tracks[Stage.LONG].event]),
         None if clusters is None else clusters.of_kept_events(kept),
         [it.showers for it in truth if it is not None],
+        None if found.downstream is None else found.downstream.of_kept_events(kept),
     )

@@ -17,6 +17,7 @@ from hltnode.processing.lhcb.offline.validation.checker.clusters import ClusterC
 from hltnode.processing.lhcb.offline.validation.checker.curves import Curves
 from hltnode.processing.lhcb.offline.validation.checker.decays import DecayChecks, VertexTable
 from hltnode.processing.lhcb.offline.validation.checker.downstream import DownstreamCounts
+from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import DownstreamTrackCounts
 from hltnode.processing.lhcb.offline.validation.checker.losses import LossCounts
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches, match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import MuonIdCounts
@@ -53,6 +54,7 @@ class Checker:
         self.curves = Curves()
         self.losses: LossCounts | None = None
         self.downstream: DownstreamCounts | None = None
+        self.downstream_tracks: DownstreamTrackCounts | None = None
         self.decays: DecayChecks | None = None
         self.faults = TruthFaults()
         self.cut_events = 0
@@ -66,12 +68,14 @@ class Checker:
         two_track: VertexTable | None = None,
         ecal_clusters: ClusterTable | None = None,
         showers: Sequence[NDArray[np.void] | None] = (),
+        downstream: TrackTable | None = None,
     ) -> None:
         """Compare a batch of events.
 
         tracks: those of each stage that ran; pvs: for each event f32[n, 6] = x, y, z (mm) and their variances (mm²);
         vertices: the true collisions of each event, None where its truth has none; two_track: vertices of two long
-        tracks; ecal_clusters: of the calorimeter; showers: the true ones of each event, None where its truth has none.
+        tracks; ecal_clusters: of the calorimeter; showers: the true ones of each event, None where its truth has none;
+        downstream: the downstream tracks.
         """
         self.events += particles.n_events
         # Samples without collisions have no origins of particles.
@@ -94,6 +98,9 @@ class Checker:
             self._add_electrons(tracks[Stage.LONG], particles, matches[Stage.LONG], ecal_clusters)
         if Stage.LONG in tracks:
             self._add_long(tracks[Stage.LONG], particles, matches, two_track, has_origins)
+        if downstream is not None:
+            self.downstream_tracks = self.downstream_tracks or DownstreamTrackCounts()
+            self.downstream_tracks.add(particles, downstream)
 
     def _add_electrons(
         self, long: TrackTable, particles: ParticleTable, matches: TrackMatches, clusters: ClusterTable
@@ -175,6 +182,8 @@ class Checker:
             result["losses"] = self.losses.result()
         if self.downstream is not None:
             result["downstream"] = self.downstream.result()
+        if self.downstream_tracks is not None:
+            result.setdefault("downstream", {})["tracks"] = self.downstream_tracks.result()
         if curves := self.curves.result():
             result["curves"] = curves
         if Stage.LONG in self.resolutions and (momentum := self.resolutions[Stage.LONG].momentum()):

@@ -1,6 +1,7 @@
 """Downstream tracks in truth: charged particles with hits in UT and SciFi and none in the VELO.
 
-No stage reconstructs them. The table says how many there are, and how many of their hits no long track uses.
+The table says how many there are, and how many of their hits no long track uses; downstream_tracks.py says which of
+them a sequence finds.
 """
 
 from collections.abc import Callable

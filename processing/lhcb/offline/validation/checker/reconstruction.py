@@ -21,6 +21,11 @@ from hltnode.processing.lhcb.offline.validation.checker.calorimeter_columns impo
 )
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.decays import VertexTable
+from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import (
+    DOWNSTREAM_COLUMNS,
+    has_downstream,
+    read_downstream,
+)
 from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     LONG_COLUMNS,
     VERTEX_COLUMNS,
@@ -33,6 +38,7 @@ from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackState
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi import collections as scifi
+from hltnode.processing.lhcb.tracks.downstream.collections import downstream_count, downstream_tracks
 from hltnode.processing.lhcb.tracks.kalman.collections import (
     long_beam_state,
     long_fitted_qop,
@@ -98,6 +104,7 @@ def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[
     columns += _UT_HITS if _has_ut(sequence) else ()
     columns += (*CLUSTER_COLUMNS, *ELECTRON_COLUMNS) if has_calorimeter(sequence) else ()
     columns += SCORE_COLUMNS if has_scores(sequence) else ()
+    columns += DOWNSTREAM_COLUMNS if has_downstream(sequence) else ()
     return tuple(dict.fromkeys(column.name for column in columns))
 
 
@@ -110,8 +117,8 @@ def _has_ut(sequence: AlgorithmSequence) -> bool:
 class ReconstructedBatch:
     """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
     FT_TYPE), the positions of its VELO hits (f32[n, 3] in mm), its vertices (f32[n, 6] = x, y, z in mm and their
-    variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks and
-    clusters of the calorimeter, None of a sequence without."""
+    variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks,
+    clusters of the calorimeter and downstream tracks, None of a sequence without."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
@@ -121,6 +128,7 @@ class ReconstructedBatch:
     is_cut: Mask
     two_track: VertexTable | None
     clusters: ClusterTable | None = None
+    downstream: TrackTable | None = None
 
 
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
@@ -131,7 +139,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     hits = {VP_TYPE: Hits.read(workspace, velo.cluster_offset, velo.cluster_count, velo.hit_id)}
     found = _VeloTracks.read(workspace, hits[VP_TYPE])
     tracks = {Stage.VELO: found.table}
-    two_track = None
+    two_track, downstream = None, None
     if _has_ut(sequence):
         hits[UT_TYPE] = Hits.read(workspace, *_UT_HITS)
     if Stage.UT in stages:
@@ -142,6 +150,9 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         long = tracks[Stage.LONG] = _long_tracks(sequence, of, found, hits)
         if long.p is not None and set(VERTEX_COLUMNS) <= set(sequence.columns):
             two_track = vertices_of(workspace, of.first_row, long.p)
+    if has_downstream(sequence):
+        of = Objects(workspace, downstream_tracks, downstream_count)
+        downstream = read_downstream(of, hits[UT_TYPE], hits[FT_TYPE])
     n_pvs = workspace.fetch("pvs.count")[:n_events]
     pvs = workspace.fetch("pvs.vertex").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
@@ -157,6 +168,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         is_cut=workspace.host_array(event_flags.name)[:n_events] & GLOBAL_EVENT_CUT.mask != 0,
         two_track=two_track,
         clusters=ClusterTable.read(workspace) if has_calorimeter(sequence) else None,
+        downstream=downstream,
     )
 
 

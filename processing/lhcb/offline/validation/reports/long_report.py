@@ -6,6 +6,8 @@ from hltnode.processing.lhcb.offline.validation.checker.curves import Curves
 from hltnode.processing.lhcb.offline.validation.checker.decays import DecayChecks
 from hltnode.processing.lhcb.offline.validation.checker.downstream import CATEGORIES as DOWNSTREAM
 from hltnode.processing.lhcb.offline.validation.checker.downstream import DownstreamCounts, HitCounts
+from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import CATEGORIES as DOWNSTREAM_TRACKS
+from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import DownstreamTrackCounts
 from hltnode.processing.lhcb.offline.validation.checker.losses import REASONS, LossCounts
 from hltnode.processing.lhcb.offline.validation.reference.comparison import QUANTITIES, ReferenceComparison
 from hltnode.processing.offline.checks.counts import ratio
@@ -92,6 +94,21 @@ def downstream_lines(counts: DownstreamCounts) -> list[str]:
     ]
     title = "Downstream particles (UT and SciFi, no VELO hit), and their hits that no long track uses:"
     return [title, *lines] if lines else []
+
+
+def downstream_track_lines(counts: DownstreamTrackCounts) -> list[str]:
+    """Efficiencies by category, ghosts and momentum of downstream tracks."""
+    result = counts.result()
+    lines = [
+        f"{DOWNSTREAM_TRACKS[name][0]:<29}: {of['found']:7d}/{of['particles']:7d} {_percent(of['efficiency'])}"
+        for name, of in result["efficiency"].items()
+        if of["particles"]
+    ]
+    momentum = result["momentum"]
+    lines.append(f"{'ghosts':<29}: {result['ghosts']:7d}/{result['tracks']:7d} {_percent(result['ghost_rate'])}")
+    if momentum["tracks"]:
+        lines.append(f"{'68 % of the size of dp/p':<29}: {_percent(momentum['size_68'])}")
+    return ["Downstream tracks (UT and SciFi):", *lines]
 
 
 def reference_lines(comparison: ReferenceComparison) -> list[str]:

@@ -15,6 +15,7 @@ from hltnode.processing.lhcb.offline.validation.reports.long_report import (
     curve_lines,
     decay_lines,
     downstream_lines,
+    downstream_track_lines,
     loss_lines,
 )
 from hltnode.processing.offline.checks.counts import ratio
@@ -53,6 +54,8 @@ def format_report(checker: Checker, rows: RowChoice = EVERYTHING) -> str:
     blocks.append(curve_lines(checker.curves))
     if checker.downstream is not None:
         blocks.append(downstream_lines(checker.downstream))
+    if checker.downstream_tracks is not None:
+        blocks.append(downstream_track_lines(checker.downstream_tracks))
     text = "\n\n\n".join("\n".join(lines) for lines in _chosen(blocks, rows))
     left_out = "\n".join(_truth(checker))
     return "\n\n\n".join(part for part in (text, left_out) if part)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from hltnode.processing.lhcb.offline.validation.checker.downstream import CATEGORIES as DOWNSTREAM
+from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import CATEGORIES as DOWNSTREAM_TRACKS
 from hltnode.processing.lhcb.offline.validation.checker.losses import REASONS
 from hltnode.processing.lhcb.offline.validation.reference.comparison import QUANTITIES
 from hltnode.processing.offline.pages.tables import Row, Table, percent
@@ -39,11 +40,13 @@ def _stage(title: str, of: dict[str, Any]) -> Table:
 def result_tables(result: dict[str, Any]) -> list[Table]:
     """The tables of a result: losses, downstream particles, comparison with dumps, for those that it has."""
     losses = {name: of for name, of in result.get("losses", {}).items() if of["reconstructible"]}
-    downstream = {name: of for name, of in result.get("downstream", {}).items() if of["particles"]}
+    particles = result.get("downstream", {})
+    downstream = {name: particles[name] for name in DOWNSTREAM if name in particles and particles[name]["particles"]}
     reference = result.get("reference")
     return [
         *([_losses(losses)] if losses else []),
         *([_downstream(downstream)] if downstream else []),
+        *([_downstream_tracks(particles["tracks"])] if "tracks" in particles else []),
         *([_reference(reference)] if reference else []),
     ]
 
@@ -73,6 +76,18 @@ def _downstream(downstream: dict[str, Any]) -> Table:
             cells += [str(hits["hits"]), percent(hits["unused_rate"])]
         rows.append(Row(cells))
     return Table("Downstream particles: hits in UT and SciFi, none in the VELO", heads, rows)
+
+
+def _downstream_tracks(of: dict[str, Any]) -> Table:
+    rows = []
+    for name, line in of["efficiency"].items():
+        cells = [DOWNSTREAM_TRACKS[name][0], str(line["found"]), str(line["particles"]), percent(line["efficiency"])]
+        rows.append(Row(cells, zero=not line["particles"]))
+    note = (
+        f"Ghosts: {of['ghosts']} of {of['tracks']}, {percent(of['ghost_rate'])} %. 68 % of the momenta are within "
+        f"{percent(of['momentum']['size_68'])} % of the true ones."
+    )
+    return Table("Downstream tracks: efficiencies", ["category", "found", "of", "efficiency [%]"], rows, note)
 
 
 def _reference(reference: dict[str, Any]) -> Table:

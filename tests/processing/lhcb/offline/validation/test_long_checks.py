@@ -144,6 +144,34 @@ def test_downstream_particles_have_no_velo_hit_and_their_hits_count_only_on_long
     assert "Downstream particles" in format_report(checker)
 
 
+def test_downstream_tracks_are_counted_by_category_with_ghosts_and_momentum() -> None:
+    down = {"has_velo": False, "velo_ids": (), "is_long": False}
+    particles = [
+        long_particle(1, **down, from_strange=True),
+        long_particle(2, **down, from_strange=True, p=4000.0),
+        long_particle(3, **down),
+        long_particle(4, **down, pid=11),
+        long_particle(5, **down, eta=5.5),
+        long_particle(6, from_strange=True),
+        long_particle(7, **down | {"has_ut": False}),
+    ]
+    # The last track has two UT hits of particle 1, and two of particle 3.
+    ids = [np.array(ut_ids(n) + scifi_ids(n), np.uint32) for n in (1, 3)]
+    ids.append(np.array(ut_ids(1)[:2] + ut_ids(3)[:2] + scifi_ids(1), np.uint32))
+    tracks = replace(TrackTable.of_events([ids]), p=np.array([10_200.0, 9_900.0, 5000.0]))
+    checker = Checker()
+    table = ParticleTable.of_particles([particles])
+    checker.add(table, {Stage.LONG: long_tracks(6)}, downstream=tracks)
+    found = checker.result()["downstream"]["tracks"]
+    counts = {name: (of["found"], of["particles"]) for name, of in found["efficiency"].items()}
+    assert counts == {"all": (2, 3), "all_p5": (2, 2), "strange": (1, 2), "strange_p5": (1, 1)}
+    assert (found["ghosts"], found["tracks"], found["ghost_rate"]) == (1, 3, pytest.approx(1 / 3))
+    assert found["momentum"]["tracks"] == 2
+    assert found["momentum"]["median"] == pytest.approx(0.005)
+    assert found["momentum"]["size_68"] == pytest.approx(0.01 + 0.68 * 0.01)
+    assert "Downstream tracks (UT and SciFi):" in format_report(checker)
+
+
 def pions_of_kaons(n: int) -> list[McParticle]:
     """Pairs of pions of n K0S, at z = 100 mm."""
     return [

@@ -1,0 +1,123 @@
+"""Runs the search for downstream tracks on seeds and UT hits that a test gives, and returns the output by event."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.declaration import Algorithm
+from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.parametrisation.parameters import LongTrackParameters
+from hltnode.processing.lhcb.tracks.downstream.collections import MAX_TRACKS_PER_EVENT
+from hltnode.processing.lhcb.tracks.downstream.field import field_record
+from hltnode.processing.lhcb.tracks.downstream.ghost_network import DownstreamNetwork
+from hltnode.processing.lhcb.tracks.downstream.search_ut import search_ut
+from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_tracks
+from hltnode.processing.lhcb.tracks.long import collections as long
+from tests.processing.framework.chain_builder import build_kernels
+from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
+
+PADDING = 16
+UT_COLUMNS = ("x", "z", "y_begin", "y_end")
+SEED_COLUMNS = ("x", "y", "tx", "ty", "curvature", "quality", "hit_count", "hits")
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class DownstreamEvent:
+    """Seeds and UT hits of an event by column; `long`: columns hits and ut_hits of its long tracks; number of SciFi
+    hits."""
+
+    seeds: Columns
+    ut: Columns
+    long: Columns
+    n_scifi: int
+
+
+@cache
+def downstream_kernels() -> KernelSources:
+    """The kernels, compiled once."""
+    folder = Path(tempfile.mkdtemp(prefix="hltnode-downstream-"))
+    algorithms = (search_ut, select_tracks)
+    lines = [f'#include "{a.source.relative_to(PROCESSING).as_posix()}"' for a in algorithms]
+    names = " ".join(f"X({a.name})" for a in algorithms)
+    (folder / "kernels.h").write_text("\n".join([*lines, f"#define HLT_KERNELS(X) {names}", ""]))
+    kernels = KernelSources("kernels.h", (PROCESSING, folder), str(folder / "kernels.so"))
+    build_kernels(kernels)
+    return kernels
+
+
+def blocks_of(block_size: int, *, backward: bool = False) -> Launch:
+    """Blocks of this number of emulated threads."""
+    return with_block_size(block_size, backward=backward, kernels=downstream_kernels())
+
+
+def run_downstream(
+    events: Sequence[DownstreamEvent],
+    launch: Launch | None = None,
+    *,
+    search: Algorithm = search_ut,
+    select: Algorithm = select_tracks,
+    parameters: LongTrackParameters | None = None,
+    network: DownstreamNetwork | None = None,
+) -> tuple[list[dict[str, NDArray[Any]]], list[dict[str, NDArray[Any]]], NDArray[np.uint32]]:
+    """Candidates and tracks of each event by column, and the flags of the events."""
+    n = len(events)
+    ut_offset = np.concatenate([[0], np.cumsum([len(event.ut["x"]) + PADDING for event in events])])
+    scifi_offset = np.concatenate([[0], np.cumsum([event.n_scifi + PADDING for event in events])])
+    given: dict[str, NDArray[Any]] = {
+        "downstream_field": np.frombuffer(field_record(parameters or LongTrackParameters.builtin()), np.uint8),
+        "downstream_network": np.frombuffer((network or DownstreamNetwork.builtin()).to_bytes(), np.uint8),
+        "scifi_hits.offset": scifi_offset,
+        "scifi_hits.count": np.array([event.n_scifi for event in events]),
+        "ut_hits.offset": ut_offset,
+        "ut_hits.count": np.array([len(event.ut["x"]) for event in events]),
+        "scifi_seeds.count": np.array([len(event.seeds["x"]) for event in events]),
+        "long_tracks.count": np.array([len(event.long["hits"]) for event in events]),
+    }
+    for name in UT_COLUMNS:
+        given[f"ut_hits.{name}"] = _placed([event.ut[name] for event in events], ut_offset)
+    seed_places = np.arange(n + 1) * long.MAX_SEEDS_PER_EVENT
+    for name in SEED_COLUMNS:
+        given[f"scifi_seeds.{name}"] = _placed([event.seeds[name] for event in events], seed_places)
+    long_places = np.arange(n + 1) * long.MAX_TRACKS_PER_EVENT
+    for name in ("hits", "ut_hits"):
+        given[f"long_tracks.{name}"] = _placed([event.long[name] for event in events], long_places)
+    size = 16 * int(max(ut_offset[-1], scifi_offset[-1]) + 1)
+    limits = BatchLimits(events=n, meps=1, input_bytes=size, rows=1)
+    launch = launch or on_cpu("baseline", downstream_kernels())
+    columns = run_algorithms((search, select), given, n, limits, launch)
+    candidates = [
+        _rows(columns, "downstream_candidates", long.MAX_SEEDS_PER_EVENT, i, len(event.seeds["x"]))
+        for i, event in enumerate(events)
+    ]
+    counts = columns["downstream_tracks.count"]
+    tracks = [_rows(columns, "downstream_tracks", MAX_TRACKS_PER_EVENT, i, int(counts[i])) for i in range(n)]
+    return candidates, tracks, columns["events.flags"][:n]
+
+
+def _placed(parts: Sequence[NDArray[Any]], offsets: NDArray[np.int64]) -> NDArray[Any]:
+    width = max((part.shape[1] for part in parts if part.ndim == 2), default=1)
+    column = np.zeros(int(offsets[-1]) * width, parts[0].dtype)
+    for part, first in zip(parts, offsets, strict=False):
+        column[first * width : first * width + part.size] = part.ravel()
+    return column
+
+
+def _rows(columns: Columns, collection: str, places: int, event: int, n: int) -> dict[str, NDArray[Any]]:
+    rows = {}
+    for name, column in columns.items():
+        if name.startswith(f"{collection}.") and not name.endswith(".count"):
+            part = column.reshape(len(columns["scifi_seeds.count"]), places, -1)[event, :n]
+            rows[name.partition(".")[2]] = part if part.shape[1] > 1 else part[:, 0]
+    return rows
