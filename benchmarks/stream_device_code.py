@@ -23,13 +23,15 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import device_code, km3net, mu3e
+from benchmarks import device_code, mu3e
 from benchmarks.estimate import FAST, H100, SLOW, Estimate, estimate, print_estimate
 from hltnode.daemon.commands.result_files import ResultParser
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.km3net import chain as km3net_chain
 from hltnode.processing.km3net.geometry.pmt_table import km3net_tower
 from hltnode.processing.km3net.offline.simulation import stream as km3net_stream
 from hltnode.processing.km3net.offline.simulation.sample import banks_of_hits
+from hltnode.processing.mu3e import chain as mu3e_chain
 from hltnode.processing.mu3e.offline.simulation import stream as mu3e_stream
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.protocol.mu3e.hit_banks import hits_bank
@@ -78,7 +80,7 @@ def telescope_hits(sub_slices: int) -> Sample:
     """Hits of a tower of 84 PMTs at 55 kHz, 4.6 million a second, without bioluminescence."""
     stream = km3net_stream.HitStream(km3net_tower(), km3net_stream.Conditions(bright_pmts=0), 1)
     parts = [stream.hits(number)[0] for number in range(sub_slices)]
-    mep = encode_mep(km3net.CHAIN, [banks_of_hits(stream, hits) for hits in parts])
+    mep = encode_mep(km3net_chain.CHAIN, [banks_of_hits(stream, hits) for hits in parts])
     return Sample(mep, sum(map(len, parts)))
 
 
@@ -86,7 +88,7 @@ def pixel_hits(sub_slices: int) -> Sample:
     """Hits of 10^8 muons a second."""
     stream = mu3e_stream.HitStream(mu3e_stream.Conditions(), 1)
     parts = [stream.sub_slice(number).hits for number in range(sub_slices)]
-    mep = encode_mep(mu3e.CHAIN, [[hits_bank(i, hits) for i, hits in enumerate(part)] for part in parts])
+    mep = encode_mep(mu3e_chain.CHAIN, [[hits_bank(i, hits) for i, hits in enumerate(part)] for part in parts])
     joined = [np.concatenate(part) for part in parts]
     layers = [mu3e.layers_of(hits, hits["time"].astype(np.int64)) for hits in joined]
     return Sample(mep, sum(mu3e.combinations(each) for each in layers))
@@ -95,7 +97,7 @@ def pixel_hits(sub_slices: int) -> Sample:
 _NOMINAL_HITS = 4.6e6
 STREAMS: Mapping[str, Stream] = {
     "km3net": Stream(
-        km3net.CHAIN,
+        km3net_chain.CHAIN,
         "muon_windows",
         telescope_events.COLUMNS,
         telescope_hits,
@@ -107,7 +109,7 @@ STREAMS: Mapping[str, Stream] = {
         ),
     ),
     "mu3e": Stream(
-        mu3e.CHAIN,
+        mu3e_chain.CHAIN,
         "decays",
         pixel_events.COLUMNS,
         pixel_hits,
