@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import device_code, timeline, tpc_device_code
+from benchmarks import device_code, stream_device_code, timeline, tpc_device_code
 from benchmarks.cpu import command as cpu
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
@@ -92,6 +92,8 @@ def main(names: list[str], summary: Path | None = None) -> None:
 if __name__ == "__main__":
     if sys.argv[1:4] == ["device_code", "--chain", "alice_tpc"]:
         tpc_device_code.main(sys.argv[4:])
+    elif sys.argv[1:3] == ["device_code", "--chain"] and sys.argv[3:4] and sys.argv[3] in stream_device_code.STREAMS:
+        stream_device_code.main(sys.argv[3], sys.argv[4:])
     elif sys.argv[1:2] == ["device_code"]:
         device_code.main(sys.argv[2:], SHARED)
     elif sys.argv[1:2] == ["cpu"]:

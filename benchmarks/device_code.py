@@ -8,7 +8,8 @@ the event rate that the memory of a GPU allows. The dense event has the clusters
 global event cut it is the largest of the seven. An estimate of events per second follows (estimate.py).
 
 `python -m benchmarks device_code --chain alice_tpc` compares the schedules of the tracklet constructor of ALICE's TPC
-(tpc_device_code.py).
+(tpc_device_code.py). With `--chain km3net` or `mu3e` the report has an estimate beside published times
+(stream_device_code.py).
 """
 
 import json

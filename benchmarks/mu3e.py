@@ -32,7 +32,8 @@ LIMITS_OF_BATCH = BatchLimits(events=SUB_SLICES, input_bytes=4 << 20, rows=32)
 REPEAT = 5
 TURNS = 3
 TRIPLETS = ("mu3e_select_triplets", "mu3e_fit_triplets")
-KERNELS = ("fragment_offsets", "mu3e_sort_hits", *TRIPLETS, "mu3e_extend_tracks", "mu3e_find_vertices")
+EXTENSION = "mu3e_extend_tracks"
+KERNELS = ("fragment_offsets", "mu3e_sort_hits", *TRIPLETS, EXTENSION, "mu3e_find_vertices")
 Floats = NDArray[np.float32]
 Layers = list[tuple[NDArray[np.int64], Floats]]
 """Times in ns, ascending, and places f32[hits, 3] in mm of the hits of layers 0, 1 and 2."""
@@ -61,6 +62,7 @@ def run(_: Path) -> Iterator[Result]:
                 **{name: of_two[name] for name in KERNELS},
                 "triplets": sum(of_two[name] for name in TRIPLETS),
                 "common": sum(of_common[name] for name in TRIPLETS),
+                "common extension": of_common[EXTENSION],
                 "one kernel": of_one["mu3e_find_triplets"],
                 "sub-slices": _microseconds(lambda: [triplets(each) for each in small]),
                 "slice": _microseconds(lambda: triplets(whole)),
@@ -78,6 +80,9 @@ def run(_: Path) -> Iterator[Result]:
         yield Result(name, value(name), unit, "", None)
     yield Result("triplets", value("triplets"), unit, "NumPy by sub-slices", ratio("sub-slices"), 50.0)
     yield Result("common kernels", value("common"), unit, "the forms", ratio("common"), 2.0)
+    yield Result(
+        "common extension", value("common extension"), unit, "its form", ratio("common extension", EXTENSION), 2.0
+    )
     yield Result("one kernel", value("one kernel"), unit, "two kernels", ratio("one kernel"))
     yield Result("NumPy by sub-slices", value("sub-slices"), unit, "", None)
     yield Result("NumPy on the whole slice", value("slice"), unit, "the kernels", ratio("slice"))
@@ -93,6 +98,7 @@ def summary(results: Sequence[Result]) -> dict[str, float | None]:
         "ratio": by_name["triplets"].ratio,
         "whole_slice_ratio": by_name["NumPy on the whole slice"].ratio,
         "common_ratio": by_name["common kernels"].ratio,
+        "extension_ratio": by_name["common extension"].ratio,
         "combinations_per_second": by_name["combinations of one thread"].value,
         "triplets_per_second": by_name["triplets of one thread"].value,
     }

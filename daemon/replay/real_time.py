@@ -71,17 +71,25 @@ class RealTimePacer(Pacer):
         """Wait until the time of a slice is over."""
         await super().admit(mep)
         if self._begin_ns is None:
-            self._begin_ns = self._clock.monotonic_ns()
+            self._begin_ns = await self.first_begin_ns()
         while (wait_ns := self._due_ns(mep.mep) - self._clock.monotonic_ns()) > 0:
             await self._clock.sleep(wait_ns * 1e-9)
             await super().admit(mep)
+
+    async def first_begin_ns(self) -> int:
+        """When the stream starts, by the monotonic clock; called when the first slice may be sent."""
+        return self._clock.monotonic_ns()
+
+    def count(self, late_ns: int) -> None:
+        """Count a slice that was sent this long after it was due; negative: before."""
+        self.lateness = self.lateness.with_slice(late_ns)
 
     def sent(self, mep: FeedMep) -> None:
         """Count a slice that all feeders have."""
         if self._begin_ns is not None:
             self._next = mep.mep + 1
             now_ns = self._clock.monotonic_ns() if self._paused_ns is None else self._paused_ns
-            self.lateness = self.lateness.with_slice(now_ns - self._due_ns(mep.mep))
+            self.count(now_ns - self._due_ns(mep.mep))
 
     def ended(self) -> None:
         """The stream is over: nothing is late any more while the last slices wait for their acknowledgements."""

@@ -7,13 +7,13 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -24,12 +24,12 @@ from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.replay.input_files import FeedError
 from hltnode.daemon.replay.mep_source import MepStream
 from hltnode.daemon.replay.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, ReplayState
-from hltnode.daemon.replay.run_sequence import ReplayRuns, RunOutcome, RunResult, join_outcomes
+from hltnode.daemon.replay.run_sequence import RunOutcome, RunResult, join_outcomes
 from hltnode.daemon.replay.single_node import FeedReport
 from hltnode.processing.framework.event_files import EventFileError
 
-if TYPE_CHECKING:
-    pass
+T = TypeVar("T")
+_Options = TypeVar("_Options")
 
 # After a failure, processes get this time to close their connections.
 END_SECONDS = 10.0
@@ -81,10 +81,12 @@ def replay_in_jobs(
             )
             for number in range(1, jobs + 1)
         ]
-        processes = [stack.enter_context(contextlib.closing(_Job(part))) for part in parts]
+        processes = [
+            stack.enter_context(contextlib.closing(Job(_replay_part, part, f"replay {part.part}"))) for part in parts
+        ]
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runs = [stream.run for stream in streams]
-            return runner.run(_Jobs(processes, runs, screen, ends_by_signal=options.repeat is None).run(keyboard))
+            return runner.run(Jobs(processes, runs, screen, ends_by_signal=options.repeat is None).run(keyboard))
 
 
 def _memory_of_job(options: ReplayOptions, number: int, streams: Sequence[MepStream]) -> Path | None:
@@ -108,13 +110,18 @@ class _Failure:
     text: str
 
 
-class _Job:
-    """A process that replays a part."""
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a process tells the first one besides states, lines and outcomes. Subclasses have the content."""
 
-    def __init__(self, options: ReplayOptions) -> None:
+
+class Job:
+    """A process that sends a part of the sources. work(options, pipe) runs in it; options can be pickled."""
+
+    def __init__(self, work: Callable[[_Options, Connection], list[RunOutcome]], options: _Options, name: str) -> None:
         spawn = multiprocessing.get_context("spawn")
         self.states, theirs = spawn.Pipe()
-        self.process = spawn.Process(target=_replay_part, args=(options, theirs), name=f"replay {options.part}")
+        self.process = spawn.Process(target=_run_job, args=(work, options, theirs), name=name)
         # Starting the resource tracker unblocks the signal, so it must run before the signal is blocked.
         resource_tracker.ensure_running()
         # Ctrl-C reaches all processes of a terminal. The first process passes it on; the others ignore it from their
@@ -131,11 +138,22 @@ class _Job:
         self.error = ""
         self.lines: list[str] = []
         self.is_over = False
+        self._notes: list[Note] = []
 
     def signal(self, number: int) -> None:
         """Send a signal to the process, if it is still running."""
         if self.process.is_alive() and self.process.pid is not None:
             os.kill(self.process.pid, number)
+
+    def order(self, order: object) -> None:
+        """Send an order to the process, if it is still running."""
+        with contextlib.suppress(BrokenPipeError):
+            self.states.send(order)
+
+    def take_notes(self) -> list[Note]:
+        """The notes since the last call."""
+        notes, self._notes = self._notes, []
+        return notes
 
     def read(self) -> None:
         """Receive the states, lines, and outcomes or error that the process has sent."""
@@ -147,6 +165,8 @@ class _Job:
                     self.has_begun = True
                 elif isinstance(came, _Line):
                     self.lines.append(came.text)
+                elif isinstance(came, Note):
+                    self._notes.append(came)
                 elif isinstance(came, _Failure):
                     self.error = came.text
                 else:
@@ -164,11 +184,24 @@ class _Job:
         self.states.close()
 
 
-class _Jobs:
-    """Follows several jobs, and passes signals and keys on to them."""
+def _without_notes(_jobs: Sequence[Job]) -> None:
+    pass
 
-    def __init__(self, jobs: list[_Job], runs: list[int], screen: ReplayScreen, *, ends_by_signal: bool) -> None:
+
+class Jobs:
+    """Follows several jobs, and passes signals and keys on to them. take_notes is called several times a second."""
+
+    def __init__(
+        self,
+        jobs: list[Job],
+        runs: list[int],
+        screen: ReplayScreen,
+        *,
+        ends_by_signal: bool,
+        take_notes: Callable[[Sequence[Job]], None] = _without_notes,
+    ) -> None:
         self._jobs = jobs
+        self._take_notes = take_notes
         self._runs = runs
         self._screen = screen
         self._ends_by_signal = ends_by_signal
@@ -205,6 +238,7 @@ class _Jobs:
             for line in self._jobs[0].lines:
                 self._screen.say(line)
             self._jobs[0].lines.clear()
+            self._take_notes(self._jobs)
             self._lead()
             for job in self._jobs:
                 if job.is_over and (job_error := _error_of(job)):
@@ -217,7 +251,7 @@ class _Jobs:
             raise FeedError(f"{error}: no process has sent anything")
         return join_outcomes(of_jobs, error), self._ended_by
 
-    def _outcomes_of(self, job: _Job) -> list[RunOutcome] | None:
+    def _outcomes_of(self, job: Job) -> list[RunOutcome] | None:
         """The outcomes of a job; None if it was killed."""
         if not job.error:
             return job.outcomes
@@ -264,7 +298,7 @@ class _Jobs:
             self._pass_on(signal.SIGTERM)
 
 
-def _error_of(job: _Job) -> str:
+def _error_of(job: Job) -> str:
     if job.error:
         return job.error
     if job.outcomes is None:
@@ -272,33 +306,39 @@ def _error_of(job: _Job) -> str:
     return next((outcome.error for outcome in job.outcomes if outcome.error), "")
 
 
-async def _led(replaying: ReplayRuns, orders: Connection) -> tuple[list[RunOutcome], int | None]:
-    """Replay, and end after the MEP given by the first process."""
+async def keep_led(run: Callable[[], Awaitable[T]], orders: Connection, obey: Callable[[Any], None]) -> T:
+    """Run, and obey the orders of the first process meanwhile. If that process ends, this one gets SIGTERM."""
     loop = asyncio.get_running_loop()
 
     def take_order() -> None:
         try:
-            replaying.end_after(orders.recv())
-        except EOFError:
-            # The first process has ended, and with it the screen and the leader of the jobs.
+            obey(orders.recv())
+        except (EOFError, ConnectionResetError):
+            # The first process has ended, and with it the screen and the leader of the jobs. It may have left states
+            # unread.
             loop.remove_reader(orders.fileno())
             signal.raise_signal(signal.SIGTERM)
 
     loop.add_reader(orders.fileno(), take_order)
     try:
-        return await replaying.run()
+        return await run()
     finally:
         loop.remove_reader(orders.fileno())
 
 
-def _replay_part(options: ReplayOptions, states: Connection) -> None:
+def _replay_part(options: ReplayOptions, states: Connection) -> list[RunOutcome]:
+    """Work of the process of a job: replay, and end after the MEP given by the first process."""
+    streams = make_streams(options)
+    replaying = make_replays(options, streams, states.send, lambda text: states.send(_Line(text)))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(keep_led(replaying.run, states, replaying.end_after))[0]
+
+
+def _run_job(work: Callable[[_Options, Connection], list[RunOutcome]], options: _Options, states: Connection) -> None:
     """Main function of the process of a job."""
     log.configure("warning", LogFormat.CONSOLE)
     try:
-        streams = make_streams(options)
-        replaying = make_replays(options, streams, states.send, lambda text: states.send(_Line(text)))
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            result: list[RunOutcome] | _Failure = runner.run(_led(replaying, states))[0]
+        result: list[RunOutcome] | _Failure = work(options, states)
     except (EventFileError, ValueError, OSError) as error:
         result = _Failure(str(error))
     with contextlib.suppress(BrokenPipeError):

@@ -34,18 +34,16 @@ from hltnode.daemon.commands.mep_streams.simulated_stream import (
     streaming_of,
     write_stretch,
 )
+from hltnode.daemon.commands.mep_streams.stream_jobs import StreamOptions, make_replay, make_site, stream_in_jobs
 from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common import log
 from hltnode.daemon.common.endpoints import check_option
 from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.common.vocabulary import LogFormat
-from hltnode.daemon.replay.mep_source import Packing, meps_of_files
-from hltnode.daemon.replay.pacing import Pace
 from hltnode.daemon.replay.real_time import IN_TIME_NS, Lateness, RealTimePacer
-from hltnode.daemon.replay.replaying import Replay, Replaying, ReplayState
+from hltnode.daemon.replay.replaying import Replaying, ReplayState
 from hltnode.daemon.replay.single_node import FeedReport
-from hltnode.daemon.replay.site import MAX_FRAGMENT_BYTES, Site, make_identities
 from hltnode.processing.framework.streaming import MAX_SUB_SLICES
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.selection.trigger_chain import installed_chain
@@ -90,6 +88,10 @@ def stream(
     sources: Annotated[
         int, typer.Option("--sources", min=0, help="Feeder connections that share the sources; 0: one per source.")
     ] = 0,
+    processes: Annotated[
+        int,
+        typer.Option("--processes", min=1, help="Processes that share the sources, each with one feeder connection."),
+    ] = 1,
     truth: Annotated[
         Path | None,
         result_file("--truth", metavar="FILE.mdf", help="File for the simulated sub-slices with their truth."),
@@ -130,36 +132,35 @@ def stream(
         if encrypt_data and keys is None:
             raise ValueError("--encrypt-data: expected --server-key and --key-file")
         of_chain = installed_chain(chain)
-        most = MAX_SUB_SLICES - streaming_of(of_chain).margins
+        streaming = streaming_of(of_chain)
+        most = MAX_SUB_SLICES - streaming.margins
         if sub_slices > most:
             raise ValueError(f"--sub-slices {sub_slices}: a slice of chain {chain} has {most} at most, beside margins")
+        if processes > 1 and sources:
+            raise ValueError("--processes: each process has one connection, so --sources cannot be given")
         run = run or int(time.time())
         sample = sample_at_rate(chain, SampleRequest(seed=seed, run=run, geometry=geometry), rate)
-        site = Site.of(
-            [to], None if control is None else [control], None, None, None, FeederKeys(keys, encrypt_data), [run]
-        )
-        require_node(zmq.DEALER, [each for _, each in site.nodes], keys)
+        slice_ns = sub_slices * streaming.sub_slice_ns
         with tempfile.TemporaryDirectory(prefix="hltnode-") as folder:
-            path = Path(folder) / "stretch.mep"
-            stretch = write_stretch(of_chain, sample, sub_slices, slices, path, truth, run)
-            packing = Packing(events_per_mep=sub_slices, max_fragment_bytes=MAX_FRAGMENT_BYTES, repeat=None, run=run)
-            meps = meps_of_files([path], of_chain.readout, packing)
-            if seconds is not None:
-                meps = meps.first(max(1, round(seconds * 1e9 / stretch.slice_ns)))
-            pacer = RealTimePacer(stretch.slice_ns)
-            replay = Replay(
-                meps,
-                make_identities(meps, name or socket.gethostname(), sources, None, chain),
-                site,
-                Pace.GREATEST,
-                max_pause_s=0.0,
-                faults=None,
+            options = StreamOptions(
+                slices=Path(folder) / "stretch.mep",
+                chain=chain,
+                sub_slices=sub_slices,
+                slice_ns=slice_ns,
+                n_slices=None if seconds is None else max(1, round(seconds * 1e9 / slice_ns)),
+                to=to,
+                control=control,
+                keys=FeederKeys(keys, encrypt_data),
+                run=run,
+                name=name or socket.gethostname(),
+                connections=sources,
                 seed=seed,
-                ends_by_signal=True,
-                pacer=pacer,
             )
-            report, ended_by = _send(replay, pacer)
-        result = describe(report, pacer.lateness, stretch, len(meps.sources), run, truth)
+            require_node(zmq.DEALER, [each for _, each in make_site(options).nodes], keys)
+            stretch = write_stretch(of_chain, sample, sub_slices, slices, options.slices, truth, run)
+            n_sources = len(options.meps().sources)
+            report, lateness, ended_by = _send(options, processes)
+        result = describe(report, lateness, stretch, n_sources, run, truth)
         write_json(json, result)
     echo(text_of(result))
     if ended_by is not None:
@@ -167,26 +168,33 @@ def stream(
     raise typer.Exit(0 if report.complete else 1)
 
 
-def _send(replay: Replay, pacer: RealTimePacer) -> tuple[FeedReport, int | None]:
-    """Send the stream; returns the report, and the signal that ended it early."""
+def _send(options: StreamOptions, processes: int) -> tuple[FeedReport, Lateness, int | None]:
+    """Send the stream; returns the report, the lateness, and the signal that ended it early."""
     # As in replay: the signal must not end the process before it means a pause.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    with ReplayScreen(console, replay.stream.n_events) as screen:
+    n_events = None if options.n_slices is None else options.n_slices * options.sub_slices
+    with ReplayScreen(console, n_events) as screen:
         said_at = 0.0
 
-        def show(state: ReplayState) -> None:
+        def say_behind(behind_ns: int) -> None:
             nonlocal said_at
-            screen.show(state)
             now = time.monotonic()
-            behind_ns = pacer.behind_ns
             if behind_ns > IN_TIME_NS and now - said_at >= BEHIND_SECONDS:
                 said_at = now
                 screen.say(f"behind real time by {behind_ns / NS_PER_MS:.0f} ms")
 
+        if processes > 1:
+            return stream_in_jobs(options, processes, screen, say_behind)
+        pacer = RealTimePacer(options.slice_ns)
+
+        def show(state: ReplayState) -> None:
+            screen.show(state)
+            say_behind(pacer.behind_ns)
+
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            report, ended_by = runner.run(Replaying(replay, show).run())
+            report, ended_by = runner.run(Replaying(make_replay(options, pacer), show).run())
     assert report is not None
-    return report, ended_by
+    return report, pacer.lateness, ended_by
 
 
 def describe(

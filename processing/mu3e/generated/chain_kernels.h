@@ -26,6 +26,7 @@
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
 #include "mu3e/hits/sort_hits_cpu.h"
+#include "mu3e/tracks/extend_tracks_cpu.h"
 #include "mu3e/tracks/fit_triplets_cpu.h"
 #include "mu3e/tracks/select_triplets_cpu.h"
 
@@ -33,5 +34,6 @@
     X(fragment_offsets) \
     X(mu3e_sort_hits) \
     X(mu3e_select_triplets) \
-    X(mu3e_fit_triplets)
+    X(mu3e_fit_triplets) \
+    X(mu3e_extend_tracks)
 #endif

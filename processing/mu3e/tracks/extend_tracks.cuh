@@ -3,7 +3,8 @@
 // A particle that leaves the outer layer turns in the field and comes back through layers 3 and 2, in the middle or in
 // a recurl station. Each added hit makes a triplet with the two hits before it; the radius has the smallest chi2 of all
 // triplets together. In layer 3, and among the recurling hits near the helix, the hit with the smallest chi2 is taken.
-// In: hits and the triplets of tracks. Out: tracks in the same order. One block per event, a thread takes a track.
+// In: hits and the triplets of tracks. Out: tracks in the same order. One block per event, a thread takes a track. The
+// CPU form has a pair of a track and a hit in each lane of a vector.
 #pragma once
 
 #include "mu3e/tracks/fit_triplets.cuh"
@@ -44,87 +45,121 @@ __device__ __forceinline__ void for_hits_at(const event_hits& hits, uint32_t gro
     for (uint32_t h = from; h < hits.begin[group + 1u] && time_of_hit(hits.word[h]) < time + window; ++h) found(h);
 }
 
-/// A helix of radius `radius` in space through two hits, from the second one on.
+/// A helix of radius `radius` in space through two hits, from the second one on. `Lanes`: float, or a vector with a
+/// helix in each lane.
+template <typename Lanes>
 struct leaving_helix {
-    float centre_x, centre_y, radius, slope, from_x, from_y, z, turn;
+    Lanes centre_x, centre_y, radius, slope, from_x, from_y, z, turn;
 };
 
 /// Segment of a helix between two hits: unit vector of its chord, sine of half of its angle, arc length and transverse
 /// radius.
+template <typename Lanes>
 struct helix_segment {
-    float ux, uy, half_sine, half_cosine, arc, radius;
+    Lanes ux, uy, half_sine, half_cosine, arc, radius;
 };
 
-__device__ __forceinline__ helix_segment segment_of(const lane_position<float>& a, const lane_position<float>& b,
-                                                    float radius)
+template <typename Lanes>
+__device__ __forceinline__ helix_segment<Lanes> segment_of(const lane_position<Lanes>& a, const lane_position<Lanes>& b,
+                                                           const Lanes& radius)
 {
-    const float dx = b.x - a.x, dy = b.y - a.y, dz = b.z - a.z, square = dx * dx + dy * dy, chord = sqrtf(square);
+    const Lanes one = in_all_lanes<Lanes>(1.f);
+    const Lanes dx = b.x - a.x, dy = b.y - a.y, dz = b.z - a.z, square = dx * dx + dy * dy, chord = square_root(square);
     // The arc is longer than the chord by little, so a series in the sine of half of the angle is enough.
-    float arc = chord, transverse = radius, sine = 0.f;
+    Lanes arc = chord, transverse = radius, sine = Lanes{};
     for (uint32_t step = 0; step < 2u; ++step) {
-        transverse = radius * arc / sqrtf(arc * arc + dz * dz);
-        sine = min_of(chord / (2.f * transverse), 1.f);
-        const float squared = sine * sine;
-        arc = chord * (1.f + squared * (1.f / 6.f + squared * (3.f / 40.f)));
+        transverse = radius * arc / square_root(arc * arc + dz * dz);
+        const Lanes ratio = chord / (transverse * 2.f);
+        sine = one < ratio ? one : ratio;
+        const Lanes squared = sine * sine;
+        arc = chord * (squared * (squared * (3.f / 40.f) + 1.f / 6.f) + 1.f);
     }
-    return {dx / chord, dy / chord, sine, sqrtf(1.f - sine * sine), arc, transverse};
+    return {dx / chord, dy / chord, sine, square_root(one - sine * sine), arc, transverse};
 }
 
-__device__ __forceinline__ leaving_helix helix_behind(const lane_position<float>& a, const lane_position<float>& b,
-                                                      float radius, float turn)
+template <typename Lanes>
+__device__ __forceinline__ leaving_helix<Lanes> helix_behind(const lane_position<Lanes>& a,
+                                                             const lane_position<Lanes>& b, const Lanes& radius,
+                                                             const Lanes& turn)
 {
-    const helix_segment of = segment_of(a, b, radius);
-    const float sine = turn * of.half_sine;
-    const float tx = of.ux * of.half_cosine - of.uy * sine, ty = of.uy * of.half_cosine + of.ux * sine;
-    const float reach = turn * of.radius;
+    const helix_segment<Lanes> of = segment_of(a, b, radius);
+    const Lanes sine = turn * of.half_sine;
+    const Lanes tx = of.ux * of.half_cosine - of.uy * sine, ty = of.uy * of.half_cosine + of.ux * sine;
+    const Lanes reach = turn * of.radius;
     return {b.x - reach * ty, b.y + reach * tx, of.radius, (b.z - a.z) / of.arc, b.x, b.y, b.z, turn};
 }
 
-/// Whether a hit is near a helix, and neither in the first nor in the last part of its turn: after a whole turn the
-/// particle is where it left the layers, with less energy.
-__device__ __forceinline__ bool is_near(const leaving_helix& helix, const lane_position<float>& hit, float max_xy,
-                                        float max_z)
+/// Angle in radians from the start of a helix to a hit, from 0 to a whole turn. `Lanes`: a hit in each lane.
+template <typename Lanes>
+__device__ __forceinline__ Lanes angle_along(const leaving_helix<float>& helix, const lane_position<Lanes>& hit)
 {
-    constexpr float min_angle = 0.5f;
     const float wx = helix.from_x - helix.centre_x, wy = helix.from_y - helix.centre_y;
+    const Lanes vx = hit.x - helix.centre_x, vy = hit.y - helix.centre_y;
+    const Lanes angle = atan2_approximate((vy * wx - vx * wy) * helix.turn, vx * wx + vy * wy);
+    return angle < 0.f ? angle + 2.f * pi : angle;
+}
+
+/// The particle is where it left the layers after a whole turn, with less energy: hits in the first and the last part
+/// of the turn, in radians, do not belong to it.
+constexpr float min_recurl_angle = 0.5f, max_recurl_angle = 2.f * pi - min_recurl_angle;
+
+/// Whether a hit is near a helix.
+__device__ __forceinline__ bool is_near(const leaving_helix<float>& helix, const lane_position<float>& hit,
+                                        float max_xy, float max_z)
+{
     const float vx = hit.x - helix.centre_x, vy = hit.y - helix.centre_y;
     const float square = vx * vx + vy * vy, least = max_of(helix.radius - max_xy, 0.f), most = helix.radius + max_xy;
     if (!(square <= most * most && square >= least * least)) return false;
-    float angle = atan2_approximate(helix.turn * (wx * vy - wy * vx), wx * vx + wy * vy);
-    if (angle < 0.f) angle += 2.f * pi;
-    if (angle < min_angle || angle > 2.f * pi - min_angle) return false;
+    const float angle = angle_along(helix, hit);
+    if (angle < min_recurl_angle || angle > max_recurl_angle) return false;
     const float away = hit.z - (helix.z + angle * helix.radius * helix.slope);
     return away <= max_z && -away <= max_z;
 }
 
-/// The track with its fit; the momentum is at the first hit.
+/// Momentum in MeV/c at the first hit.
+template <typename Lanes>
+struct momentum_at_start {
+    Lanes px, py, pz, size;
+};
+
+/// radius: in space, of the fit. turn: 1 for an anticlockwise turn, or -1. layers: crossed before the arc that decides
+/// on the radius; the particle had more energy before them.
+template <typename Parameters, typename Lanes>
+__device__ __forceinline__ momentum_at_start<Lanes> momentum_of(const Parameters& p, const lane_position<Lanes>& a,
+                                                                const lane_position<Lanes>& b, const Lanes& radius,
+                                                                const Lanes& turn, const Lanes& layers)
+{
+    const helix_segment<Lanes> of = segment_of(a, b, radius);
+    const Lanes sine = -turn * of.half_sine;
+    const Lanes momentum = radius * p.mev_per_mm, transverse = of.radius * p.mev_per_mm;
+    const Lanes corrected = momentum + layers * p.energy_loss, per_momentum = corrected / momentum;
+    return {transverse * per_momentum * (of.ux * of.half_cosine - of.uy * sine),
+            transverse * per_momentum * (of.uy * of.half_cosine + of.ux * sine),
+            transverse * per_momentum * ((b.z - a.z) / of.arc), corrected};
+}
+
+/// A track with n_triplets triplets. layer3, recurl: added hits, or no_pixel.
 template <typename Parameters>
-__device__ mu3e_track track_of(const Parameters& p, const event_hits& hits, uint64_t triplet, const track_fit& fit,
-                               uint32_t layer3, uint32_t recurl)
+__device__ __forceinline__ mu3e_track track_of(const Parameters& p, const event_hits& hits, uint64_t triplet,
+                                               const momentum_at_start<float>& momentum, float chi2, float turn,
+                                               uint32_t n_triplets, uint32_t layer3, uint32_t recurl)
 {
     const uint32_t i = hit_of_triplet(triplet, 0), j = hit_of_triplet(triplet, 1), k = hit_of_triplet(triplet, 2);
-    const lane_position<float> a = position_at(hits, i);
-    const helix_segment of = segment_of(a, position_at(hits, j), fit.radius);
-    const float turn = fit.terms[0].turn < 0.f ? -1.f : 1.f, sine = -turn * of.half_sine;
-    const float momentum = fit.radius * p.mev_per_mm, transverse = of.radius * p.mev_per_mm;
-    // The radius is that behind the layers before the long arc; the particle had more energy before them.
-    const float layers = recurl == no_pixel ? 2.f : static_cast<float>(fit.n + 1u);
-    const float corrected = momentum + layers * p.energy_loss, per_momentum = corrected / momentum;
     const uint32_t reach = reach_of(p);
     const uint32_t t0 = time_of_hit(hits.word[i]), t1 = time_of_hit(hits.word[j]), t2 = time_of_hit(hits.word[k]);
     mu3e_track track;
-    track.x = a.x;
-    track.y = a.y;
-    track.z = a.z;
-    track.px = transverse * per_momentum * (of.ux * of.half_cosine - of.uy * sine);
-    track.py = transverse * per_momentum * (of.uy * of.half_cosine + of.ux * sine);
-    track.pz = transverse * per_momentum * ((hits.z[j] - a.z) / of.arc);
-    track.momentum = corrected;
-    track.chi2 = fit.chi2;
+    track.x = hits.x[i];
+    track.y = hits.y[i];
+    track.z = hits.z[i];
+    track.px = momentum.px;
+    track.py = momentum.py;
+    track.pz = momentum.pz;
+    track.momentum = momentum.size;
+    track.chi2 = chi2;
     track.time = static_cast<float>(t0 + t1 + t2) / 3.f - static_cast<float>(reach);
     // In a field along +z, a positive particle turns clockwise.
     track.charge = turn < 0.f ? 1 : -1;
-    track.hits = 2u + fit.n;
+    track.hits = 2u + n_triplets;
     track.first = min_of(t0, min_of(t1, t2)) - reach;
     track.last = max_of(t0, max_of(t1, t2)) - reach;
     track.pixel0 = pixel_of_hit(hits.word[i]);
@@ -133,6 +168,12 @@ __device__ mu3e_track track_of(const Parameters& p, const event_hits& hits, uint
     track.pixel3 = layer3 == no_pixel ? uint32_t{no_pixel} : pixel_of_hit(hits.word[layer3]);
     track.recurl = recurl == no_pixel ? uint32_t{no_pixel} : pixel_of_hit(hits.word[recurl]);
     return track;
+}
+
+/// Layers before the arc that decides on the radius: the recurling one, or those of the inner triplet.
+__device__ __forceinline__ float layers_before_arc(uint32_t n_triplets, uint32_t recurl)
+{
+    return recurl == no_pixel ? 2.f : static_cast<float>(n_triplets + 1u);
 }
 
 template <typename Parameters>
@@ -167,7 +208,7 @@ __device__ mu3e_track extend_track(const Parameters& p, const event_hits& hits, 
     const track_fit central = layer3 == no_pixel ? alone : best;
     const lane_position<float> a = layer3 == no_pixel ? middle : last,
                                b = layer3 == no_pixel ? last : position_at(hits, layer3);
-    const leaving_helix helix = helix_behind(a, b, central.radius, turn);
+    const leaving_helix<float> helix = helix_behind(a, b, central.radius, turn);
     best = central;
     best.chi2 = central.chi2 + p.max_chi2_recurl;
     // Layer 3 first: a hit in layer 2 has scattered once more on its way.
@@ -184,7 +225,9 @@ __device__ mu3e_track extend_track(const Parameters& p, const event_hits& hits, 
                     recurl = h;
                 }
             });
-    return track_of(p, hits, triplet, recurl == no_pixel ? central : best, layer3, recurl);
+    const track_fit fit = recurl == no_pixel ? central : best;
+    return track_of(p, hits, triplet, momentum_of(p, first, middle, fit.radius, turn, layers_before_arc(fit.n, recurl)),
+                    fit.chi2, turn, fit.n, layer3, recurl);
 }
 
 }  // namespace hlt

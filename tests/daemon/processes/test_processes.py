@@ -93,8 +93,8 @@ port = {self.http}
             assert time.monotonic() < end, self.logs()
             time.sleep(0.02)
 
-    def wait_for_events(self, n: int) -> None:
-        self.wait_for(lambda: (status := self.status()) is not None and status["events"]["processed"] >= n)
+    def wait_for_events(self, n: int, seconds: float = 60.0) -> None:
+        self.wait_for(lambda: (status := self.status()) is not None and status["events"]["processed"] >= n, seconds)
 
     def wait(self, process: subprocess.Popen[bytes], seconds: float = 90.0) -> int:
         try:

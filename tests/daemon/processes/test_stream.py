@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hltnode.processing.km3net.detector_constants import SUB_SLICE_NS
@@ -38,7 +39,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
                 process.wait()
 
 
-def start(site: Site, *options: str) -> None:
+def start(site: Site, *options: str, feeders: int = 14) -> None:
+    """A node that waits for a number of feeders, and the command that streams to it."""
+    site.config.write_text(site.config.read_text().replace("min_feeders = 14", f"min_feeders = {feeders}"))
     site.start("hltnode.daemon", "serve", "--config", str(site.config))
     site.wait_for(lambda: (status := site.status()) is not None and status["state"] == "running", 180.0)
     site.start(
@@ -87,6 +90,60 @@ def test_the_first_ctrl_c_ends_an_endless_stream_and_loses_nothing(site: Site) -
     assert result["slices"] >= 4
     assert result["acknowledged"] == result["slices"]
     assert result["unacknowledged"] == []
+    status = site.status()
+    assert status is not None
+    assert status["events"]["processed"] == result["slices"] * (CORE + 2)
+    node.terminate()
+    assert site.wait(node) == 0, site.logs()
+
+
+@pytest.mark.timeout(600)
+def test_several_processes_send_the_stream_of_one(site: Site) -> None:
+    truth = site.directory / "truth.mdf"
+    options = ("--seconds", "0.0035", "--rate", "60000", "--seed", "4", "--truth", str(truth))
+    start(site, *options, "--processes", "3", feeders=3)
+    node, stream = site.processes
+    assert site.wait(stream, 180.0) == 0, site.logs()
+    result = json.loads((site.directory / "s.json").read_text())
+    assert (result["sources"], result["slices"], result["acknowledged"]) == (14, 7, 7)
+    assert result["in_time"] + result["late"] == 7
+    assert result["fragments"] - result["resent"] == 14 * 7
+    status = site.status()
+    assert status is not None
+    assert status["events"]["processed"] == 7 * (CORE + 2)
+    node.terminate()
+    assert site.wait(node) == 0, site.logs()
+    windows = windows_in(sorted(site.output.glob("*accepted*.mdf")))
+    passes = [shifted(windows, number) for number in (1, 2)]
+    assert len(passes[0]) > 5
+    assert passes[0] == passes[1]
+
+
+@pytest.mark.timeout(600)
+def test_a_process_that_is_killed_ends_the_stream_with_an_error(site: Site) -> None:
+    start(site, "--rate", "1000", "--processes", "2", feeders=2)
+    stream = site.processes[1]
+    site.wait_for_events(2 * (CORE + 2), 240.0)
+    parts = [child for child in psutil.Process(stream.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    assert len(parts) == 2
+    parts[0].kill()
+    assert site.wait(stream, 180.0) == 1, site.logs()
+    result = json.loads((site.directory / "s.json").read_text())
+    assert result["error"]
+    assert not any(part.is_running() for part in parts)
+
+
+@pytest.mark.timeout(600)
+def test_ctrl_c_ends_all_processes_behind_the_same_slice(site: Site) -> None:
+    start(site, "--rate", "1000", "--processes", "2", feeders=2)
+    node, stream = site.processes
+    site.wait_for_events(4 * (CORE + 2), 240.0)
+    stream.send_signal(signal.SIGINT)
+    assert site.wait(stream, 180.0) == 0, site.logs()
+    result = json.loads((site.directory / "s.json").read_text())
+    assert result["slices"] >= 4
+    assert result["acknowledged"] == result["slices"]
+    assert result["in_time"] + result["late"] == result["slices"]
     status = site.status()
     assert status is not None
     assert status["events"]["processed"] == result["slices"] * (CORE + 2)

@@ -12,6 +12,7 @@ from hltnode.processing.mu3e.chain import CHAIN
 from hltnode.processing.mu3e.hits.collections import MAX_HITS
 from hltnode.processing.mu3e.hits.sort_hits import sort_hits
 from hltnode.processing.mu3e.tracks.collections import MAX_TRACKS, MAX_TRIPLETS
+from hltnode.processing.mu3e.tracks.extend_tracks import extend_tracks
 from hltnode.processing.mu3e.tracks.fit_triplets import fit_triplets
 from hltnode.processing.mu3e.tracks.select_triplets import select_triplets
 from hltnode.processing.mu3e.vertices.collections import MAX_VERTICES, MAX_WINDOWS
@@ -76,6 +77,29 @@ def test_both_forms_find_the_same_tracks_for_every_instruction_set() -> None:
     assert too_many > 0
 
 
+def test_both_forms_extend_many_tracks_with_many_hits_near_each_alike() -> None:
+    """More tracks than the form takes at a time, and more pairs than its list has room for."""
+    made = hits_of(simulated(34, 5, muon_rate=2.5e8))
+    events = run_reference(CHAIN, mep_of_hits(made), CHAIN.load_geometry(None), None, COLUMNS)
+    wide = "[sequence.mu3e_extend_tracks]\n" + "\n".join(
+        f"{name} = {value}"
+        for name, value in (
+            *(("max_xy23", 160.0), ("max_z23", 500.0), ("max_chi2_long", 1e6)),
+            *(("max_recurl_xy", 160.0), ("max_recurl_z", 500.0), ("max_chi2_recurl", 1e6)),
+        )
+    )
+    for settings in ("", wide):
+        algorithms = tuple(TriggerConfig.from_toml(settings, CHAIN.menu).configure(events.sequence))
+        common, *forms = [
+            run_algorithms(algorithms, events.given, events.n_events, events.limits, launch(target, common=common))
+            for target in LIBRARY.targets
+            for common in (True, False)
+        ]
+        assert common["mu3e_tracks.count"].max() > 2 * 64
+        for form in forms:
+            compare(form, common, events.n_events)
+
+
 def test_both_forms_refuse_the_same_crowded_hits() -> None:
     mep = mep_of_hits([NO_HITS, crowded(0), NO_HITS, crowded(1), NO_HITS])
     events = run_reference(CHAIN, mep, CHAIN.load_geometry(None), None, COLUMNS)
@@ -89,7 +113,7 @@ def test_both_forms_refuse_the_same_crowded_hits() -> None:
 
 def test_the_library_has_both_forms() -> None:
     for target in LIBRARY.targets:
-        for each in (sort_hits, select_triplets, fit_triplets):
+        for each in (sort_hits, select_triplets, fit_triplets, extend_tracks):
             assert LIBRARY.address(target, each.name) != LIBRARY.address(target, each.name, common=True)
 
 

@@ -49,6 +49,29 @@ def test_files_of_every_version_give_the_same_detector(tmp_path: Path) -> None:
     assert table["line"].tolist()[:5] == [1, 1, 0, NO_LINE, NO_LINE]
 
 
+def test_modules_without_floors_are_numbered_from_the_lowest_one_on(tmp_path: Path) -> None:
+    module = "{0} {1} -1 2\n{0} 0 0 {2} 0 0 1 0\n{0} 0 0 {3} 0 0 1 0\n"
+    rows = [(1, 4, 80, 81), (2, 4, 60, 90), (3, 4, 70, 71), (4, 2, 5, 6)]
+    modules = "".join(module.format(*row) for row in rows) + "5 3 7 1\n5 0 0 9 0 0 1 0\n"
+    (tmp_path / DETECTOR_FILE).write_text(HEADERS[2].replace("\n2\n", "\n5\n") + modules)
+    pmts = detector_of(tmp_path).pmts
+    # The means of z are 80.5, 75 and 70.5 m.
+    assert pmts["floor"].tolist() == [3, 3, 2, 2, 1, 1, 1, 1, 7]
+    assert not pmts["group"].any()
+
+
+@pytest.mark.parametrize(("n", "fits"), [(255, True), (256, False)])
+def test_at_most_255_modules_of_a_line_are_numbered(tmp_path: Path, n: int, *, fits: bool) -> None:
+    module = "{0} 1 -1 1\n{0} 0 0 {0} 0 0 1 0\n"
+    text = HEADERS[2].replace("\n2\n", f"\n{n}\n") + "".join(module.format(i) for i in range(1, n + 1))
+    (tmp_path / DETECTOR_FILE).write_text(text)
+    if fits:
+        assert detector_of(tmp_path).pmts["floor"].tolist() == list(range(1, 256))
+    else:
+        with pytest.raises(ValueError, match="line 1 has 256 modules with floor -1"):
+            detector_of(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -60,6 +83,9 @@ def test_files_of_every_version_give_the_same_detector(tmp_path: Path) -> None:
         (text_of(2).replace("2 9 1 1", "2 9 256 1"), r"floor 256"),
         (text_of(2).replace("2 9 1 1", "2 9 1 99999"), r"99999 PMTs"),
         (text_of(2).replace("2 9 1 1", "2 9 1 x"), r"'x' is not a whole number"),
+        (text_of(2).replace("2 9 1 1", "2 12 -1 1"), r"line 12 has modules with floor -1 and others"),
+        (text_of(2).replace("2 9 1 1", "2 9 -2 1"), r"line 8: line 9, floor -2"),
+        (text_of(2).replace("2 9 1 1\n3 7.0 2.5 3.5 0 0 1 -3\n", "2 9 -1 0\n"), r"line 8: line 9, floor -1, 0 PMTs"),
         (text_of(2) + "3\n", r"line 10: expected the end of the file"),
         (text_of(2)[:-30], r"line 8: 1 fields, expected 4 of a module"),
         ("", "the file ends, expected the line of the detector"),
