@@ -255,6 +255,8 @@ class Farm:
                 self.nodes[node].slowness *= fault.factor
             elif fault.kind is FaultKind.FULL_DISK:
                 self.nodes[node].full_disk += 1
+            elif fault.kind is FaultKind.STOP and self.nodes[node].is_up:
+                self.nodes[node].hold(id(fault))
         self.clock.call_at(self.clock.now_ns + to_ns(fault.seconds), self._end_fault, fault)
 
     def _end_fault(self, fault: FaultSection) -> None:
@@ -269,6 +271,8 @@ class Farm:
                 model.full_disk -= 1
                 if model.is_up:
                     model.write()
+            elif fault.kind is FaultKind.STOP:
+                model.release(id(fault))
 
     def _drain_next(self) -> None:
         """Drain the next node of a rolling update; the fault ends behind the last one."""

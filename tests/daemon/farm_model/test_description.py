@@ -124,3 +124,10 @@ def test_a_value_is_changed_by_its_key() -> None:
 def test_the_examples_can_work_and_lines_of_their_text_are_short(name: str) -> None:
     require_possible(load_description(EXAMPLES / name))
     assert tomllib.loads((EXAMPLES / name).read_text())
+
+
+def test_a_stop_that_feeders_take_for_a_loss_is_refused() -> None:
+    fault = {"kind": "stop", "at_seconds": 0.0, "seconds": 4.5, "nodes": [0, 0]}
+    with pytest.raises(FarmError, match=r"faults\.0\.seconds: feeders give up a node that is stopped for 4\.5 s"):
+        described(faults=[fault])
+    assert described(faults=[{**fault, "seconds": 4.0}]).faults[0].seconds == 4.0

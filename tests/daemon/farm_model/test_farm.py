@@ -183,6 +183,43 @@ def test_a_rolling_update_drains_one_node_after_the_other_and_moves_no_mep() -> 
     assert farm.counts.latency.max_ns < 0.2e9, "a node is there at any time"
 
 
+def test_a_stopped_node_keeps_its_meps_and_continues_where_it_was() -> None:
+    fault = {"kind": "stop", "at_seconds": 0.05, "seconds": 1.0, "nodes": [0, 0]}
+    farm = run(faults=[fault])
+    assert (farm.counts.moved, farm.counts.incomplete, farm.left) == (0, 0, 0)
+    assert [node.session for node in farm.nodes] == [2, 2], "start, end"
+    assert 0.9 < farm.counts.latency.max_ns * 1e-9 < 1.1
+    # The other node takes the rest: only the credits of the stopped one wait.
+    times, n = farm.counts.latency.histogram()
+    waited = n[times > 0.5].sum()
+    assert 0 < waited <= 12
+
+
+def test_a_stop_that_ends_leaves_a_node_stopped_by_another_fault_alone() -> None:
+    faults = [
+        {"kind": "stop", "at_seconds": 0.05, "seconds": 0.2, "nodes": [0, 0]},
+        {"kind": "stop", "at_seconds": 0.1, "seconds": 1.0, "nodes": [0, 0]},
+    ]
+    assert 1.0 < run(faults=faults).counts.latency.max_ns * 1e-9 < 1.1
+
+
+def test_a_stop_does_not_count_for_the_deadlines_of_feeders() -> None:
+    """The last fragment comes 0.1 s late, and the node stands still for far longer than a MEP may wait."""
+    late = {"straggler_share": 1.0, "straggler_seconds": 0.1, "events_per_second": 1e3}
+    fault = {"kind": "stop", "at_seconds": 0.05, "seconds": 4.0, "nodes": [0, 1]}
+    assert run(readout=late, faults=[fault]).counts.incomplete == 0
+
+
+def test_a_node_that_dies_while_it_is_stopped_loses_what_waits_for_it() -> None:
+    faults = [
+        {"kind": "stop", "at_seconds": 0.05, "seconds": 4.0, "nodes": [0, 0]},
+        {"kind": "kill", "at_seconds": 1.0, "seconds": 10.0, "nodes": [0, 0]},
+    ]
+    farm = run(faults=faults)
+    assert farm.counts.moved > 0
+    assert (farm.left, broken_identities(farm)) == (0, [])
+
+
 def test_a_full_disk_holds_meps_until_it_has_room() -> None:
     fault = {"kind": "full_disk", "at_seconds": 0.05, "seconds": 0.5, "nodes": [0, 1]}
     farm = run(faults=[fault])
