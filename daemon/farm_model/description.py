@@ -93,6 +93,17 @@ class BurstSection(_Section):
     """Rate in a burst, as a multiple of the rate without."""
 
 
+class NetworkSection(_Section):
+    """What MEPs share on their way from the sources to the nodes."""
+
+    switch_bytes_per_second: Rate = 1e15
+    """Rate of the switch between sources and nodes, all ports together."""
+    nodes_of_rack: int = Field(default=0, ge=0, le=MAX_NODES)
+    """Nodes that share the link of their rack, counted from node 0; 0: no racks."""
+    rack_bytes_per_second: Rate = 1e15
+    """Rate of the link into a rack."""
+
+
 class NodesSection(_Section):
     """The nodes."""
 
@@ -175,6 +186,7 @@ class FarmDescription(_Section):
     """Seed of all random numbers."""
     readout: ReadoutSection
     burst: BurstSection | None = None
+    network: NetworkSection = NetworkSection()
     nodes: NodesSection
     service: ServiceSection
     supervisor: SupervisorSection = SupervisorSection()

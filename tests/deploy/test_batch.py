@@ -78,9 +78,9 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
 def submit(tmp_path: Path, **more: str) -> subprocess.CompletedProcess[str]:
     trigger = tmp_path / "trigger.toml"
     trigger.write_text(TRIGGER)
-    command = [str(BATCH / "submit-slurm.sh"), str(tmp_path / "list"), str(tmp_path / "out"), "--chain", "raw"]
+    command = [str(BATCH / "submit-slurm.sh"), str(tmp_path / "list"), str(tmp_path / "out")]
     return subprocess.run(
-        [*command, "--trigger", str(trigger)],
+        [*command, "--chain", "raw", "--trigger", str(trigger)],
         env=environment(tmp_path, **more),
         capture_output=True,
         text=True,

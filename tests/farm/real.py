@@ -210,7 +210,7 @@ def has_credits(node: LocalNode) -> bool:
 
 
 def strike(nodes: Sequence[LocalNode], fault: Fault, first_s: float, is_fed: threading.Event) -> Fault:
-    """Let a fault happen, and return it with its real times. is_fed: set when the feeder has ended and waits for no node."""
+    """Let a fault happen, and return it with its real times. is_fed: set when the feeder has ended."""
     node = nodes[fault.node]
     time.sleep(max(0.0, first_s + fault.at - time.monotonic()))
     begin = time.monotonic()

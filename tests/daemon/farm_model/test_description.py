@@ -17,6 +17,11 @@ from tests.daemon.farm_model.farms import described, table
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 CANNOT_WORK: dict[str, tuple[dict[str, Any], str]] = {
+    "switch": ({"network": {"switch_bytes_per_second": 9.9e6}}, "network.switch_bytes_per_second: 0.0792 Gb/s"),
+    "rack": (
+        {"network": {"nodes_of_rack": 1, "rack_bytes_per_second": 4.9e6}},
+        "network.rack_bytes_per_second: 0.0392 Gb/s, but the nodes of a rack get 0.04 Gb/s",
+    ),
     "no sources": ({"readout": {"sources": 0}}, "readout.sources: 0"),
     "too few nodes": ({"readout": {"events_per_second": 90e3}}, "at least 5 nodes are needed"),
     "bursts": ({"burst": {"every_seconds": 1.0, "seconds": 1.0, "factor": 5.0}}, "at least 3 nodes are needed"),

@@ -261,6 +261,29 @@ def test_more_back_ends_compute_at_the_same_time() -> None:
     assert two.counts.service_wait.mean < one.counts.service_wait.mean / 2
 
 
+def test_meps_share_the_switch_and_the_link_of_their_rack() -> None:
+    """MEPs of 10 kB come in bursts of four nodes' credits, over links that carry one in 0.5 ms."""
+    load = {"readout": {"events_per_second": 10e3}, "nodes": {"count": 4}, "seconds": 0.5}
+    slow = 2e7
+
+    def build(**network: Any) -> float:
+        farm = run(**load, network=network)
+        assert (farm.left, broken_identities(farm)) == (0, [])
+        return farm.counts.build.mean
+
+    free = build()
+    # The first fragment comes at once, and the last one when the slowest link has carried the MEP.
+    assert build(switch_bytes_per_second=slow) == pytest.approx(free + 0.5e-3, rel=0.2)
+    assert build(nodes_of_rack=2, rack_bytes_per_second=slow) == pytest.approx(free + 0.5e-3, rel=0.2)
+    assert build(rack_bytes_per_second=slow) == pytest.approx(free + 0.5e-3, rel=0.2)
+    # Two MEPs that come together wait for each other in one switch, and not in two racks.
+    together = {**load, "burst": {"every_seconds": 0.1, "seconds": 0.01, "factor": 4.0}}
+    switch = run(**together, network={"switch_bytes_per_second": slow}).counts.build
+    racks = run(**together, network={"nodes_of_rack": 1, "rack_bytes_per_second": slow}).counts.build
+    one_rack = run(**together, network={"nodes_of_rack": 4, "rack_bytes_per_second": slow}).counts.build
+    assert switch.max_ns == one_rack.max_ns > 2 * racks.max_ns
+
+
 def test_bursts_and_the_decay_of_a_fill_change_the_number_of_meps() -> None:
     assert run().counts.produced == pytest.approx(200, abs=1)
     burst = run(burst={"every_seconds": 0.1, "seconds": 0.05, "factor": 2.0})
