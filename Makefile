@@ -35,7 +35,7 @@ ALONE_CACHE = -o cache_dir=build/cache-of-tests-that-wait
 # The exit status of pytest if it is not 0: that of make does not tell a failed test from an end in the middle.
 ALONE_STATUS = build/status-of-tests-that-wait
 
-.PHONY: demo install test tests-that-compute tests-that-wait tests-that-failed test-all tree-libraries soak attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test tests-that-compute tests-that-wait tests-that-failed test-all tree-libraries soak farm attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -75,6 +75,11 @@ tree-libraries: $(VENV)/.developed
 # Two nodes under all kinds of fault for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the faults of another soak.
 soak: $(VENV)/.developed
 	$(WITH_BYTECODE) $(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
+
+# Real nodes on this machine beside the model of the same farm, without and with faults: ten minutes or so.
+# FARM_ARGUMENTS='--nodes 2 --only kill' for some of them.
+farm: $(VENV)/.developed
+	$(WITH_BYTECODE) $(BIN)/python -m tests.farm $(FARM_ARGUMENTS)
 
 # Attacks a node by raw peers, and prints its memory and descriptors before, during and after each.
 # ATTACKS_ARGUMENTS='--seed 7' for one random program of peers, ATTACKS_ARGUMENTS='programs' for all.

@@ -35,6 +35,8 @@ class BackEnds(Generic[Job]):
         self._queue: deque[tuple[int, Job]] = deque()
         self._generation = 0
         self._servers = servers
+        self._held: list[tuple[int, int, Job]] | None = None
+        """Jobs that have ended while the process that waits for them stands still; None: it runs."""
         self.busy_ns = 0
         """Time of all jobs that are done."""
 
@@ -48,6 +50,18 @@ class BackEnds(Generic[Job]):
         self._generation += 1
         self._queue.clear()
         self._free = self._servers
+        self._held = None
+
+    def hold(self) -> None:
+        """The process stands still: jobs end, but it does not see that, and submits none."""
+        if self._held is None:
+            self._held = []
+
+    def release(self) -> None:
+        """The process continues."""
+        held, self._held = self._held, None
+        for of in held or ():
+            self._done(of)
 
     def _start(self) -> None:
         now_ns = self._clock.now_ns
@@ -62,6 +76,9 @@ class BackEnds(Generic[Job]):
 
     def _done(self, of: tuple[int, int, Job]) -> None:
         generation, service_ns, job = of
+        if self._held is not None:
+            self._held.append(of)
+            return
         if generation == self._generation:
             self.busy_ns += service_ns
             self._free += 1

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from hltnode.client.feeder import HELLO_SECONDS, SILENT_HELLOS
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.node_sections import TriggerSection
 from hltnode.processing.framework.near_names import expected_one_of
@@ -15,6 +16,8 @@ from hltnode.processing.framework.near_names import expected_one_of
 MAX_NODES = 10_000
 MAX_FAULTS = 1000
 MAX_SECONDS = 86_400.0
+MAX_STOP_SECONDS = SILENT_HELLOS * HELLO_SECONDS
+"""A feeder gives up a node after this time without an answer."""
 
 Bytes = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
@@ -47,6 +50,7 @@ class FaultKind(StrEnum):
     DRAIN = "drain"
     SLOW = "slow"
     FULL_DISK = "full_disk"
+    STOP = "stop"
 
 
 class _Section(BaseModel):
@@ -87,6 +91,17 @@ class BurstSection(_Section):
     """Duration of a burst."""
     factor: float = Field(ge=1, le=1000)
     """Rate in a burst, as a multiple of the rate without."""
+
+
+class NetworkSection(_Section):
+    """What MEPs share on their way from the sources to the nodes."""
+
+    switch_bytes_per_second: Rate = 1e15
+    """Rate of the switch between sources and nodes, all ports together."""
+    nodes_of_rack: int = Field(default=0, ge=0, le=MAX_NODES)
+    """Nodes that share the link of their rack, counted from node 0; 0: no racks."""
+    rack_bytes_per_second: Rate = 1e15
+    """Rate of the link into a rack."""
 
 
 class NodesSection(_Section):
@@ -147,7 +162,8 @@ class FaultSection(_Section):
 
     kill: the nodes lose everything in memory, and return after `seconds`. drain: they grant no credits, finish, and are
     away for `seconds` then; several nodes are drained one after the other. slow: their back ends need `factor` times as
-    long. full_disk: nothing is written.
+    long. full_disk: nothing is written. stop: the process stands still, and continues after `seconds`; feeders give up
+    a node that is silent for longer than MAX_STOP_SECONDS, so a longer stop is a kill.
     """
 
     kind: FaultKind
@@ -170,6 +186,7 @@ class FarmDescription(_Section):
     """Seed of all random numbers."""
     readout: ReadoutSection
     burst: BurstSection | None = None
+    network: NetworkSection = NetworkSection()
     nodes: NodesSection
     service: ServiceSection
     supervisor: SupervisorSection = SupervisorSection()
@@ -231,6 +248,11 @@ def parse_description(values: Mapping[str, Any], name: str) -> FarmDescription:
             raise FarmError(
                 f"{begin}faults.{i}.nodes: expected first and last of the nodes 0 to {description.nodes.count - 1}, "
                 f"not {first} and {last}"
+            )
+        if fault.kind is FaultKind.STOP and fault.seconds > MAX_STOP_SECONDS:
+            raise FarmError(
+                f"{begin}faults.{i}.seconds: feeders give up a node that is stopped for {fault.seconds:g} s: expected "
+                f"at most {MAX_STOP_SECONDS:g}, or kind kill"
             )
     return description
 

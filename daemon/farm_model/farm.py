@@ -67,6 +67,13 @@ class Farm:
             description.mep_bytes / max(1, readout.sources) / (readout.source_bytes_per_second * 1e-9)
         )
         self._source_free_ns = 0
+        network = description.network
+        self._switch_ns = int(description.mep_bytes / (network.switch_bytes_per_second * 1e-9))
+        self._switch_free_ns = 0
+        self._rack_ns = int(description.mep_bytes / (network.rack_bytes_per_second * 1e-9))
+        self._rack_of = [node // network.nodes_of_rack if network.nodes_of_rack else node for node in range(n_nodes)]
+        self._rack_free_ns = [0] * n_nodes
+        """Racks, or nodes without racks; the links carry MEPs in the order of their assignment."""
         self._room = max(1, int(readout.buffer_bytes // description.mep_bytes))
         self._retry_ns = [0] * n_nodes
         self._lost_session = [0] * n_nodes
@@ -182,8 +189,16 @@ class Farm:
                 break
             window.sent(now_ns, frames, len(frames.sources))
             self._source_free_ns = max(now_ns, self._source_free_ns) + self._fragment_ns
-            self.nodes[node].transfer(frames.mep, frames.sources, self._source_free_ns, self._straggle_ns())
+            ready_ns = max(self._source_free_ns, self._over_network(node, now_ns))
+            self.nodes[node].transfer(frames.mep, frames.sources, ready_ns, self._straggle_ns())
         self._set_share(node)
+
+    def _over_network(self, node: int, now_ns: int) -> int:
+        """The time at which switch and rack have carried a MEP."""
+        rack = self._rack_of[node]
+        self._switch_free_ns = max(now_ns, self._switch_free_ns) + self._switch_ns
+        self._rack_free_ns[rack] = max(now_ns, self._rack_free_ns[rack]) + self._rack_ns
+        return max(self._switch_free_ns, self._rack_free_ns[rack])
 
     def _straggle_ns(self) -> int:
         readout = self.description.readout
@@ -255,6 +270,8 @@ class Farm:
                 self.nodes[node].slowness *= fault.factor
             elif fault.kind is FaultKind.FULL_DISK:
                 self.nodes[node].full_disk += 1
+            elif fault.kind is FaultKind.STOP and self.nodes[node].is_up:
+                self.nodes[node].hold(id(fault))
         self.clock.call_at(self.clock.now_ns + to_ns(fault.seconds), self._end_fault, fault)
 
     def _end_fault(self, fault: FaultSection) -> None:
@@ -269,6 +286,8 @@ class Farm:
                 model.full_disk -= 1
                 if model.is_up:
                     model.write()
+            elif fault.kind is FaultKind.STOP:
+                model.release(id(fault))
 
     def _drain_next(self) -> None:
         """Drain the next node of a rolling update; the fault ends behind the last one."""

@@ -117,6 +117,18 @@ def _problems(description: FarmDescription, of_node: Capacity) -> Iterator[str]:
             f"readout.source_bytes_per_second: {readout.source_bytes_per_second / _GIGABIT:.3g} Gb/s, but a source "
             f"sends {from_source / _GIGABIT:.3g} Gb/s"
         )
+    network = description.network
+    if (all_bytes := rate * readout.event_bytes) > network.switch_bytes_per_second:
+        yield (
+            f"network.switch_bytes_per_second: {network.switch_bytes_per_second / _GIGABIT:.3g} Gb/s, but the sources "
+            f"send {all_bytes / _GIGABIT:.3g} Gb/s"
+        )
+    of_rack = all_bytes * min(1.0, network.nodes_of_rack / nodes.count)
+    if of_rack > network.rack_bytes_per_second:
+        yield (
+            f"network.rack_bytes_per_second: {network.rack_bytes_per_second / _GIGABIT:.3g} Gb/s, but the nodes of a "
+            f"rack get {of_rack / _GIGABIT:.3g} Gb/s"
+        )
     # The decay of a fill lowers the rate, so the start decides only about the buffers.
     if rate > nodes.count * of_node.of_node * (1.0 + 1e-9) and not readout.lifetime_seconds:
         yield (

@@ -83,6 +83,12 @@ class NodeModel:
         self.full_disk = 0
         """Faults that stop the disk."""
         self.draining = False
+        self._stops: set[int] = set()
+        """Faults that stop the process."""
+        self._stood_since_ns = self._stood_ns = 0
+        """Start of the present stop, and time of all earlier ones: deadlines on feeders do not count it."""
+        self._after_stop: list[Callable[[], None]] = []
+        """What reaches the process while it stands still, in order."""
         self.accounting_closes = True
         """Whether the accounts of all earlier sessions closed."""
         self._clock, self._numbers, self._times = clock, numbers, times
@@ -126,18 +132,48 @@ class NodeModel:
         self.is_up = False
         self.session += 1
         self.back_ends.lose_all()
+        self._stops.clear()
+        self._after_stop.clear()
         self._to_gather.clear()
         self._to_write.clear()
         self._is_writing = False
 
+    def hold(self, fault: int) -> None:
+        """The process stands still; its memory, its links and its back ends do not."""
+        if not self._stops:
+            self._stood_since_ns = self._clock.now_ns
+        self._stops.add(fault)
+        self.back_ends.hold()
+
+    def release(self, fault: int) -> None:
+        """The process continues, unless another fault stops it. One that has died since has nothing to do."""
+        if fault not in self._stops:
+            return
+        self._stops.remove(fault)
+        if not self._stops:
+            self._stood_ns += self._clock.now_ns - self._stood_since_ns
+            waiting, self._after_stop = self._after_stop, []
+            for each in waiting:
+                each()
+            self.back_ends.release()
+
     def drain(self) -> None:
         """Grant no more credits, and report when no MEP is left."""
         self.draining = True
+        self._begin_drain()
+
+    def _begin_drain(self) -> None:
+        if self._stops:
+            self._after_stop.append(self._begin_drain)
+            return
         self._handle(Drain())
         self._look_if_drained()
 
     def said_hello(self, floor: int, returned: list[tuple[int, int]]) -> None:
         """The feeders have all MEPs below an id acknowledged; the returned ones are assigned to this node again."""
+        if self._stops:
+            self._after_stop.append(partial(self.said_hello, floor, returned))
+            return
         self._handle(AcknowledgedBelow(floor))
         if returned:
             self._handle(ReturnMeps(tuple(returned)))
@@ -161,7 +197,10 @@ class NodeModel:
         session, mep, part = of
         if session != self.session or not self.is_up:
             return
-        builder, now_ns = self.builder, self._clock.now_ns
+        if self._stops:
+            self._after_stop.append(partial(self._arrived, of))
+            return
+        builder, now_ns = self.builder, self._reading_ns
         builder.counters.fragments_received += 1
         events = self._numbers.events_per_mep
         place = builder.place_for(now_ns, RUN, part, mep, self._numbers.part_bytes[part], mep * events, events)
@@ -172,14 +211,19 @@ class NodeModel:
 
     # The builder
 
+    @property
+    def _reading_ns(self) -> int:
+        """The time for deadlines, which stands still with the process."""
+        return self._clock.now_ns - self._stood_ns
+
     def _handle(self, stimulus: Stimulus) -> None:
-        self._carry_out(self.builder.handle(self._clock.now_ns, stimulus))
+        self._carry_out(self.builder.handle(self._reading_ns, stimulus))
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             match effect:
                 case CloseMep(record):
-                    self._counts.build.add(self._clock.now_ns - record.opened_ns)
+                    self._counts.build.add(self._reading_ns - record.opened_ns)
                     self._counts.incomplete += record.close_reason is not CloseReason.COMPLETE
                 case SealSlot(batch):
                     self.back_ends.submit(batch)
@@ -198,11 +242,14 @@ class NodeModel:
         wake_ns = self.builder.wake_ns
         if wake_ns < self._tick_ns:
             self._tick_ns = wake_ns
-            self._clock.call_at(max(wake_ns, self._clock.now_ns), self._tick, (self.session, wake_ns))
+            self._clock.call_at(max(wake_ns + self._stood_ns, self._clock.now_ns), self._tick, (self.session, wake_ns))
 
     def _tick(self, of: tuple[int, int]) -> None:
         # A tick that was lowered since has run earlier; one of another session must not run.
         if of == (self.session, self._tick_ns) and self.is_up:
+            if self._stops:
+                self._after_stop.append(partial(self._tick, of))
+                return
             self._tick_ns = NEVER_NS
             self._handle(Tick())
             if self.builder.wake_ns < NEVER_NS:
@@ -235,6 +282,9 @@ class NodeModel:
     def _written(self, of: tuple[int, Batch]) -> None:
         session, batch = of
         if session != self.session:
+            return
+        if self._stops:
+            self._after_stop.append(partial(self._written, of))
             return
         self._is_writing = False
         meps = tuple(record.mep for record in batch.meps)

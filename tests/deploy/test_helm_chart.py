@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="kuberne
 
 CHART = DEPLOY / "helm" / "hltnode"
 KUBERNETES = "1.33"
-CUSTOM = {"PodMonitor", "PrometheusRule"}
+CUSTOM = {"PodMonitor", "PrometheusRule", "ScaledObject"}
 EVERYTHING = {
     "replicas": "3",
     "gpu.enabled": "true",
@@ -33,6 +34,9 @@ EVERYTHING = {
     "environment.HLTNODE_LOG__LEVEL": "debug",
     "farmPage.enabled": "true",
     "nodeSelector.farm": "hlt1",
+    "autoscaling.enabled": "true",
+    "autoscaling.prometheusUrl": "http://prometheus.monitoring:9090",
+    "readinessGates[0]": "farm.example.org/switch-port-up",
 }
 
 
@@ -275,6 +279,110 @@ def test_a_value_that_makes_no_sense_is_refused_and_named(helm: str, key: str, v
     refused = helm_template(helm, {key: value})
     assert refused.returncode != 0
     assert key.split(".")[-1] in refused.stderr
+
+
+def test_keda_sets_the_number_of_nodes_by_the_time_that_back_ends_compute(helm: str) -> None:
+    values = {
+        "autoscaling.enabled": "true",
+        "autoscaling.maxReplicas": "3",
+        "autoscaling.prometheusUrl": "http://prometheus.monitoring:9090",
+        "farmPage.enabled": "true",
+        "perNodeService.enabled": "true",
+    }
+    documents = rendered(helm, values)
+    scaled = only(documents, "ScaledObject")["spec"]
+    assert scaled["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "farm"}
+    assert (scaled["minReplicaCount"], scaled["maxReplicaCount"], scaled["fallback"]["replicas"]) == (1, 3, 3)
+    # An upgrade of the release must not set the number back.
+    assert "replicas" not in only(documents, "StatefulSet")["spec"]
+    assert only(rendered(helm, {}), "StatefulSet")["spec"]["replicas"] == 1
+    # All nodes that there may be have a name.
+    services = [each["metadata"]["name"] for each in documents if each["kind"] == "Service"]
+    assert services == ["farm", "farm-0", "farm-1", "farm-2"]
+    environment = {each["name"]: each.get("value") for each in pod(documents)["containers"][0]["env"]}
+    assert len(json.loads(environment["HLTNODE_HTTP__FARM_NODES"])) == 3
+    # A pod drains before the next one goes.
+    behaviour = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    hpa = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "farm"},
+        "spec": {"scaleTargetRef": scaled["scaleTargetRef"], "maxReplicas": 3, "behavior": behaviour},
+    }
+    kubernetes_validate.validate(hpa, KUBERNETES, strict=True)
+    assert behaviour["scaleDown"]["policies"][0]["periodSeconds"] > pod(documents)["terminationGracePeriodSeconds"]
+
+
+def test_the_query_of_keda_counts_busy_back_ends_of_the_release_alone(
+    helm: str, tmp_path: Path, prometheus_programs: Path
+) -> None:
+    values = {"autoscaling.enabled": "true", "autoscaling.prometheusUrl": "http://p:9090"}
+    (trigger,) = only(rendered(helm, values), "ScaledObject")["spec"]["triggers"]
+    assert (trigger["type"], trigger["metricType"]) == ("prometheus", "AverageValue")
+    assert trigger["metadata"]["threshold"] == "0.7"
+    (tmp_path / "rules.yml").write_text("groups: []\n")
+    # Two nodes of the release compute for 0.5 s and 0.25 s of a second; others do not count.
+    series = {
+        ("farm-0", "kernels", "default"): "0+7.5x40",
+        ("farm-1", "kernels", "default"): "0+3.75x40",
+        ("farm-0", "gather", "default"): "0+15x40",
+        ("other-0", "kernels", "default"): "0+15x40",
+        ("farm-0", "kernels", "elsewhere"): "0+15x40",
+    }
+    (tmp_path / "test.yml").write_text(
+        json.dumps(
+            {
+                "rule_files": ["rules.yml"],
+                "evaluation_interval": "15s",
+                "tests": [
+                    {
+                        "interval": "15s",
+                        "input_series": [
+                            {
+                                "series": "hltnode_stage_seconds_sum"
+                                f'{{stage="{stage}",instance="{instance}",namespace="{namespace}"}}',
+                                "values": values,
+                            }
+                            for (instance, stage, namespace), values in series.items()
+                        ],
+                        "promql_expr_test": [
+                            {
+                                "expr": trigger["metadata"]["query"],
+                                "eval_time": "10m",
+                                "exp_samples": [{"labels": "{}", "value": 0.75}],
+                            }
+                        ],
+                    }
+                ],
+            }
+        )
+    )
+    checked = subprocess.run(
+        [str(prometheus_programs / "promtool"), "test", "rules", str(tmp_path / "test.yml")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_autoscaling_without_prometheus_is_refused(helm: str) -> None:
+    refused = helm_template(helm, {"autoscaling.enabled": "true"})
+    assert refused.returncode != 0
+    assert "autoscaling.prometheusUrl is missing" in refused.stderr
+
+
+def test_readiness_gates_and_the_time_of_an_update_are_values(helm: str) -> None:
+    values = {"readinessGates[0]": "farm.example.org/up", "minReadySeconds": "30", "updateStrategy": "OnDelete"}
+    documents = rendered(helm, values)
+    spec = only(documents, "StatefulSet")["spec"]
+    assert (spec["minReadySeconds"], spec["updateStrategy"]) == (30, {"type": "OnDelete"})
+    assert pod(documents)["readinessGates"] == [{"conditionType": "farm.example.org/up"}]
+    assert "readinessGates" not in pod(rendered(helm, {}))
+    # Between runs no node is ready: maintenance must not wait for the next run.
+    budget = only(documents, "PodDisruptionBudget")["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
 
 
 def test_the_chart_has_the_version_of_the_package() -> None:

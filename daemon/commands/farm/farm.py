@@ -27,6 +27,7 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.farm.up import up
 from hltnode.daemon.commands.result_files import require_new, result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.installation import extra_hint
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
 app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
-    help="Plan a farm: a model with the policies of a node, times measured here, and the size of a farm.",
+    help="Plan and try a farm: one on this machine, a model with the policies of a node, times measured here, a size.",
     no_args_is_help=True,
 )
+app.command()(up)
 
 
 @app.command()

@@ -17,6 +17,11 @@ from tests.daemon.farm_model.farms import described, table
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 CANNOT_WORK: dict[str, tuple[dict[str, Any], str]] = {
+    "switch": ({"network": {"switch_bytes_per_second": 9.9e6}}, "network.switch_bytes_per_second: 0.0792 Gb/s"),
+    "rack": (
+        {"network": {"nodes_of_rack": 1, "rack_bytes_per_second": 4.9e6}},
+        "network.rack_bytes_per_second: 0.0392 Gb/s, but the nodes of a rack get 0.04 Gb/s",
+    ),
     "no sources": ({"readout": {"sources": 0}}, "readout.sources: 0"),
     "too few nodes": ({"readout": {"events_per_second": 90e3}}, "at least 5 nodes are needed"),
     "bursts": ({"burst": {"every_seconds": 1.0, "seconds": 1.0, "factor": 5.0}}, "at least 3 nodes are needed"),
@@ -124,3 +129,10 @@ def test_a_value_is_changed_by_its_key() -> None:
 def test_the_examples_can_work_and_lines_of_their_text_are_short(name: str) -> None:
     require_possible(load_description(EXAMPLES / name))
     assert tomllib.loads((EXAMPLES / name).read_text())
+
+
+def test_a_stop_that_feeders_take_for_a_loss_is_refused() -> None:
+    fault = {"kind": "stop", "at_seconds": 0.0, "seconds": 4.5, "nodes": [0, 0]}
+    with pytest.raises(FarmError, match=r"faults\.0\.seconds: feeders give up a node that is stopped for 4\.5 s"):
+        described(faults=[fault])
+    assert described(faults=[{**fault, "seconds": 4.0}]).faults[0].seconds == 4.0

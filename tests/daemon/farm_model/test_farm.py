@@ -183,6 +183,43 @@ def test_a_rolling_update_drains_one_node_after_the_other_and_moves_no_mep() -> 
     assert farm.counts.latency.max_ns < 0.2e9, "a node is there at any time"
 
 
+def test_a_stopped_node_keeps_its_meps_and_continues_where_it_was() -> None:
+    fault = {"kind": "stop", "at_seconds": 0.05, "seconds": 1.0, "nodes": [0, 0]}
+    farm = run(faults=[fault])
+    assert (farm.counts.moved, farm.counts.incomplete, farm.left) == (0, 0, 0)
+    assert [node.session for node in farm.nodes] == [2, 2], "start, end"
+    assert 0.9 < farm.counts.latency.max_ns * 1e-9 < 1.1
+    # The other node takes the rest: only the credits of the stopped one wait.
+    times, n = farm.counts.latency.histogram()
+    waited = n[times > 0.5].sum()
+    assert 0 < waited <= 12
+
+
+def test_a_stop_that_ends_leaves_a_node_stopped_by_another_fault_alone() -> None:
+    faults = [
+        {"kind": "stop", "at_seconds": 0.05, "seconds": 0.2, "nodes": [0, 0]},
+        {"kind": "stop", "at_seconds": 0.1, "seconds": 1.0, "nodes": [0, 0]},
+    ]
+    assert 1.0 < run(faults=faults).counts.latency.max_ns * 1e-9 < 1.1
+
+
+def test_a_stop_does_not_count_for_the_deadlines_of_feeders() -> None:
+    """The last fragment comes 0.1 s late, and the node stands still for far longer than a MEP may wait."""
+    late = {"straggler_share": 1.0, "straggler_seconds": 0.1, "events_per_second": 1e3}
+    fault = {"kind": "stop", "at_seconds": 0.05, "seconds": 4.0, "nodes": [0, 1]}
+    assert run(readout=late, faults=[fault]).counts.incomplete == 0
+
+
+def test_a_node_that_dies_while_it_is_stopped_loses_what_waits_for_it() -> None:
+    faults = [
+        {"kind": "stop", "at_seconds": 0.05, "seconds": 4.0, "nodes": [0, 0]},
+        {"kind": "kill", "at_seconds": 1.0, "seconds": 10.0, "nodes": [0, 0]},
+    ]
+    farm = run(faults=faults)
+    assert farm.counts.moved > 0
+    assert (farm.left, broken_identities(farm)) == (0, [])
+
+
 def test_a_full_disk_holds_meps_until_it_has_room() -> None:
     fault = {"kind": "full_disk", "at_seconds": 0.05, "seconds": 0.5, "nodes": [0, 1]}
     farm = run(faults=[fault])
@@ -222,6 +259,29 @@ def test_more_back_ends_compute_at_the_same_time() -> None:
     one, two = run(**load), run(**load, nodes={"back_ends": 2})
     assert one.counts.service_wait.mean > 0.0
     assert two.counts.service_wait.mean < one.counts.service_wait.mean / 2
+
+
+def test_meps_share_the_switch_and_the_link_of_their_rack() -> None:
+    """MEPs of 10 kB come in bursts of four nodes' credits, over links that carry one in 0.5 ms."""
+    load = {"readout": {"events_per_second": 10e3}, "nodes": {"count": 4}, "seconds": 0.5}
+    slow = 2e7
+
+    def build(**network: Any) -> float:
+        farm = run(**load, network=network)
+        assert (farm.left, broken_identities(farm)) == (0, [])
+        return farm.counts.build.mean
+
+    free = build()
+    # The first fragment comes at once, and the last one when the slowest link has carried the MEP.
+    assert build(switch_bytes_per_second=slow) == pytest.approx(free + 0.5e-3, rel=0.2)
+    assert build(nodes_of_rack=2, rack_bytes_per_second=slow) == pytest.approx(free + 0.5e-3, rel=0.2)
+    assert build(rack_bytes_per_second=slow) == pytest.approx(free + 0.5e-3, rel=0.2)
+    # Two MEPs that come together wait for each other in one switch, and not in two racks.
+    together = {**load, "burst": {"every_seconds": 0.1, "seconds": 0.01, "factor": 4.0}}
+    switch = run(**together, network={"switch_bytes_per_second": slow}).counts.build
+    racks = run(**together, network={"nodes_of_rack": 1, "rack_bytes_per_second": slow}).counts.build
+    one_rack = run(**together, network={"nodes_of_rack": 4, "rack_bytes_per_second": slow}).counts.build
+    assert switch.max_ns == one_rack.max_ns > 2 * racks.max_ns
 
 
 def test_bursts_and_the_decay_of_a_fill_change_the_number_of_meps() -> None:

@@ -27,3 +27,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "hltnode.config" -}}
 {{- .Values.config | default (.Files.Get "files/node.toml") -}}
 {{- end }}
+
+{{/* Largest number of nodes: those that have a name. */}}
+{{- define "hltnode.nodes" -}}
+{{- ternary .Values.autoscaling.maxReplicas .Values.replicas .Values.autoscaling.enabled -}}
+{{- end }}

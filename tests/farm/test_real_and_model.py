@@ -1,0 +1,84 @@
+"""Real nodes and the model of the same farm agree in numbers that no load of the machine changes."""
+
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from hltnode.daemon.commands.farm.local.processes import processes
+from hltnode.daemon.farm_model.description import FaultKind, Policy
+from tests.farm.comparison import GOOD, Row, model_of, run_model, table_of
+from tests.farm.paced_node import EVENT_SECONDS, OVERHEAD_SECONDS
+from tests.farm.real import Decided, Fault, feed, fitted_service, has_credits, metric, real_nodes, wait_for
+
+MEPS = 60
+MEP_SECONDS = 0.001
+SERVICE = {"events_per_second": 1 / EVENT_SECONDS, "overhead_seconds": OVERHEAD_SECONDS}
+
+
+@pytest.mark.process
+@pytest.mark.loopback
+@pytest.mark.timeout(600)
+def test_as_many_meps_of_a_stopped_and_killed_node_move_as_in_the_model(tmp_path: Path) -> None:
+    """Node 0 stands still with all its credits free: it gets as many MEPs as it has credits, and all of them move."""
+    with processes() as started, real_nodes(tmp_path, 2, started) as nodes:
+        stopped, other = nodes
+        decided = Decided([other.decisions])
+        decided.start()
+        credits: list[int] = []
+
+        def stop_node() -> None:
+            wait_for(lambda: all(has_credits(node) for node in nodes))
+            credits.append(int(metric(stopped, "hltnode_credits_outstanding")))
+            assert stopped.process is not None
+            stopped.process.send_signal(signal.SIGSTOP)
+
+        def kill_node() -> None:
+            wait_for(lambda: credits and len(decided.at) == MEPS - credits[0])
+            stopped.kill()
+
+        killing = threading.Thread(target=kill_node)
+        killing.start()
+        report, _ = feed(nodes, tmp_path, MEPS, 0.0, stop_node)
+        killing.join()
+        decided.end()
+        other.stop()
+    faults = [
+        Fault(kind=FaultKind.STOP, node=0, at=MEP_SECONDS / 2, seconds=4.0),
+        Fault(kind=FaultKind.KILL, node=0, at=3.9, seconds=60.0),
+    ]
+    farm = run_model(model_of(2, MEPS, MEP_SECONDS, faults, SERVICE, 100.0))
+    assert [report.reassigned] == credits
+    assert (report.meps, report.unacknowledged, report.refused) == (MEPS, 0, {})
+    assert (farm.counts.produced, farm.left, farm.counts.refused) == (MEPS, 0, 0)
+    assert farm.counts.moved == report.reassigned
+
+
+def test_the_policies_of_the_model_have_the_order_that_real_credits_make() -> None:
+    """A node of a third of the speed gets fewer MEPs by credits, so the farm is faster than with round robin."""
+    slow = [Fault(kind=FaultKind.SLOW, node=0, at=0.0, seconds=60.0, factor=3.0)]
+    load = 0.7
+    seconds = (OVERHEAD_SECONDS + 32 * EVENT_SECONDS) / (4 * 2 * load)
+    described = model_of(2, 400, seconds, slow, SERVICE, 100.0)
+    mean = {
+        policy: run_model(described.with_value("supervisor.policy", policy.value)).counts.latency.mean
+        for policy in Policy
+    }
+    assert mean[Policy.CREDITS] < mean[Policy.ROUND_ROBIN]
+
+
+def test_measured_times_of_batches_become_overhead_rate_and_spread() -> None:
+    exact = fitted_service([(8, 0.104), (16, 0.128), (32, 0.176)])
+    assert exact["overhead_seconds"] == pytest.approx(0.08)
+    assert exact["events_per_second"] == pytest.approx(1 / 3e-3)
+    assert exact["spread"] == pytest.approx(0.0, abs=1e-9)
+    one_size = fitted_service([(8, 0.1), (8, 0.12)])
+    assert one_size["events_per_second"] == pytest.approx(8 / 0.11)
+    assert one_size["spread"] == pytest.approx(0.01 / 0.11)
+
+
+def test_the_table_marks_differences_above_the_limit() -> None:
+    rows = [Row("quiet", "a", 100.0, 100.0 * (1 + GOOD)), Row("quiet", "b", 100.0, 84.0), Row("quiet", "c", 0.0, 0.0)]
+    lines = table_of(rows).text().splitlines()[2:]
+    assert [line.endswith("*") for line in lines] == [False, True, False]
