@@ -1,12 +1,12 @@
 """Selection lines of LHCb. A file of lines begins with `from hltnode.processing.lhcb.lines import *`."""
 
 from hltnode.processing.lhcb.lines.composite_inputs import composite
+from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
 from hltnode.processing.lhcb.lines.inputs import (
     any_pv,
     dielectrons,
     dimuons,
     displaced_vertices,
-    downstream_tracks,
     ecal_clusters,
     electrons,
     event,

@@ -95,9 +95,8 @@ struct downstream_search {
         const float z_magnet = p.downstream_field->z_magnet[0][0][0];
         const float x_magnet = seed.x + seed.tx * (z_magnet - z_scifi_reference);
         const float share = z_downstream_ut / z_magnet;
-        const float reach =
-            (p.max_origin_x + magnet_range + magnet_range_of_tx * absolute(seed.tx)) * (1.f - share) +
-            share * magnet_range_of_tx * absolute(seed.tx);
+        const float reach = (p.max_origin_x + magnet_range + magnet_range_of_tx * absolute(seed.tx)) * (1.f - share) +
+                            share * magnet_range_of_tx * absolute(seed.tx);
         bool all = true;
         for_hits(3u, share * x_magnet, reach, [&](uint32_t last) {
             const float x = hits.x[last], z = hits.z[last];
@@ -137,8 +136,8 @@ struct downstream_search {
         const downstream_field& field = *p.downstream_field;
         const float size = absolute(line.kink);
         const float z_magnet = at_slopes(field.z_magnet, line.tx, seed.ty, false)(line.kink);
-        const float magnet = seed.x + seed.tx * (z_magnet - z_scifi_reference) - line.x -
-                             line.tx * (z_magnet - z_downstream_ut);
+        const float magnet =
+            seed.x + seed.tx * (z_magnet - z_scifi_reference) - line.x - line.tx * (z_magnet - z_downstream_ut);
         const float magnet_chi2 = squared(magnet / (magnet_error + magnet_error_of_kink * size));
         if (!(magnet_chi2 < min_of(p.max_chi2, best.chi2))) return;
         const float y_weight = 1.f / (downstream_y_error + downstream_y_error_of_kink * size);
