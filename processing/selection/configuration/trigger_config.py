@@ -15,7 +15,7 @@ contains. As a file it is TOML:
     beam_x = 0.85
 
     [models]                                # files of decision trees, for fields of lines in Python
-    muon_catboost = "muons.json"
+    quality = "trees.json"                  # the name of a field that the chain offers
 
     [menu]
     name = "pp"                             # the default one; the chain may have others
