@@ -21,11 +21,12 @@ READS = {
     "--geometry", "--trigger", "--config", "--tck", "--compare", "--against", "--check", "--reference",
     "--field", "--input-hepmc", "--server-key", "--key-file", "--token-file", "--conditions",
     "--schema", "--data", "--secret-key", "--nodes-dir", "--operators-dir",
-    "--measurement", "--minbias", "--signal",
+    "--measurement", "--minbias", "--signal", "--muon-trees",
 }  # fmt: skip
 """Options with paths that commands only read."""
 FOLDERS = {
     "demo --output": "the node names its files by session",
+    "farm up --directory": "the folder must be new or empty",
     "farm size --directory": "the command checks the files in the folder",
     "parametrise --output": "the command checks the file in the folder",
     "replay --memory": "the file of assignments is continued",
@@ -37,6 +38,9 @@ UNCHECKED_WRITERS = {
     ("demo.py", "run_demo"): "a temporary folder",
     ("stream_demo.py", "run_stream_demo"): "a temporary folder",
     ("stream_demo.py", "_send"): "a temporary folder",
+    ("monitoring.py", "write_configuration"): "a new or empty folder",
+    ("nodes.py", "configure"): "a new or empty folder",
+    ("running.py", "_write_addresses"): "a new or empty folder",
 }
 
 
