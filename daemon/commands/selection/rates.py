@@ -1,5 +1,6 @@
 """hltnode rates: rates of the lines of a trigger configuration."""
 
+import math
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -94,8 +95,8 @@ def rates(
     """
     with user_errors():
         check_files(files or (), json, report, trigger, compare)
-        if crossing_rate is not None and not crossing_rate > 0:
-            raise ValueError(f"--crossing-rate {crossing_rate}: expected a rate above 0")
+        if crossing_rate is not None and not 0 < crossing_rate < math.inf:
+            raise ValueError(f"--crossing-rate {crossing_rate}: a finite rate above 0 is expected")
         known = installed_chain(chain)
         rate = known.event_rate if crossing_rate is None else replace(known.event_rate, hz=crossing_rate)
         results: Results = []

@@ -33,7 +33,12 @@ from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.selection.options import ReportOption, check_files, counted_events, described
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import DamageLog, read_all_sub_slices, read_all_tables
+from hltnode.processing.framework.event_files import (
+    DamageLog,
+    EventFileError,
+    read_all_sub_slices,
+    read_all_tables,
+)
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -159,8 +164,8 @@ def tune(
         require_writable(output, reads=(*minbias, *signals, trigger, json, report))
         if trigger.suffix == TCK_SUFFIX:
             raise ValueError(f"{trigger}: a TOML file is expected; the cuts of a TCK document cannot be changed")
-        if crossing_rate is not None and not crossing_rate > 0:
-            raise ValueError(f"--crossing-rate {crossing_rate}: expected a rate above 0")
+        if crossing_rate is not None and not 0 < crossing_rate < np.inf:
+            raise ValueError(f"--crossing-rate {crossing_rate}: a finite rate above 0 is expected")
         request = TuningRequest(
             cap=_read_rate(rate),
             signals=_read_weights(signals, weight or ()),
@@ -275,9 +280,14 @@ def _stored(
         store.begin_sample()
         tables = read_all_tables(files, damage) if streaming is None else read_all_sub_slices(files, streaming, damage)
         with counted_events(files, files[0].stem) as progress:
+            n = 0
             for decided in deciding.run(tables):
                 store.add(decided)
                 progress(len(decided.events))
+                n += len(decided.events)
+        if not n:
+            why = f": {damage.first[-1]}" if damage.first else ""
+            raise EventFileError(f"{' '.join(map(str, files))}: no event can be read{why}")
     return store.stored()
 
 

@@ -15,6 +15,8 @@ from hltnode.processing.selection.expressions.units import Quantity, mm
 Number = Any
 """An expression, or a number with its unit."""
 
+_TRACK_FIELDS = ("x", "y", "z", "_c00", "_c11", "_c20", "_c31", "_c22", "_c33")
+"""Position and its errors: downstream tracks have no errors, so they make no vertex."""
 _NO_ERROR = 0.0 * mm * mm
 _SMALLEST_VARIANCE = 1e-8 * mm * mm
 """Keeps the weights of two parts without errors finite."""
@@ -60,7 +62,7 @@ class Part:
         self.mass = mass(c) if callable(mass) else mass
         if not isinstance(self.mass, Quantity) and not hasattr(self.mass, "node"):
             raise LineError(f"a mass is a number in MeV or a field of the candidate, not {mass!r}")
-        self.is_track = _has(c, "qop", "tx", "ty")
+        self.is_track = _has(c, "qop", "tx", "ty", *_TRACK_FIELDS)
         if self.is_track:
             self.tx, self.ty = c.tx, c.ty
             self.pz = 1.0 / (abs(c.qop) * sqrt(1.0 + c.tx * c.tx + c.ty * c.ty))
@@ -104,11 +106,17 @@ class Combined:
     """Two parts together: the names that `where` of a composite may use.
 
     decays_at_first: the vertex of the first part is that of the decay; otherwise both are lines that meet there.
+
+    Raises LineError for a decay at the vertex of a track.
     """
 
     first: Part
     second: Part
     decays_at_first: bool
+
+    def __post_init__(self) -> None:
+        if self.decays_at_first and self.first.is_track:
+            raise LineError(f"decays_at_first: {self.first.candidate._input.name} have no vertex")
 
     # --- momentum -----------------------------------------------------------------------------------------------------
 

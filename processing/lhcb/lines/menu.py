@@ -212,8 +212,8 @@ _NOT_MADE = {
     "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
     "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
     "Hlt1PlumeActivity": "cuts on channels of the luminometer PLUME, which are no fields of lines",
-    "Hlt1DownstreamKsToPiPi": "needs tracks without VELO hits, which no sequence makes",
-    "Hlt1DownstreamLambdaToPPi": "needs tracks without VELO hits, which no sequence makes",
+    "Hlt1DownstreamKsToPiPi": "needs vertices of downstream tracks, which no sequence makes",
+    "Hlt1DownstreamLambdaToPPi": "needs vertices of downstream tracks, which no sequence makes",
 }
 
 _WITH_COMPOSITES = NamedMenu(

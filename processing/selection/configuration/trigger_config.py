@@ -156,6 +156,8 @@ class TriggerConfig:
     conditions: Values = ()
     menu: str | None = field(default=None, compare=False)
     """Name of the chosen menu; None: the default."""
+    field_models: Mapping[str, Ensemble] = field(default_factory=dict, compare=False, repr=False)
+    """The configured trees of fields, for lines that are recorded again with other cuts."""
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -259,7 +261,8 @@ class TriggerConfig:
         else:
             name, changes = _parse_menu(content.get("menu", {}))
             types = _changed_menu(menu.of(sequence, name), changes)
-        with models_of_fields(_parse_models(content.get("models", {}), menu, folder)):
+        field_models = _parse_models(content.get("models", {}), menu, folder)
+        with models_of_fields(field_models):
             of_users = list(_of_users(content, folder))
         known = menu.prefilters_by_name
         where = "menu.{}" if "lines" not in content else "line {}"
@@ -269,7 +272,7 @@ class TriggerConfig:
         )
         histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
         from_menu = 0 if "lines" in content else len(types)
-        return cls(lines, overrides, sequence, from_menu, types, histograms, conditions, name)
+        return cls(lines, overrides, sequence, from_menu, types, histograms, conditions, name, field_models)
 
     def with_cut(self, name: str, cut: str, value: float) -> Line:
         """The named line with another value of a cut or scale; lines written in Python have parameters as cuts.
@@ -284,8 +287,9 @@ class TriggerConfig:
             raise TriggerConfigError(f"{name}: no line has this name; {nearest(name, self.line_names)}")
         line = self.lines[self.line_names.index(name)]
         if name not in {each.name for each in self.types}:
-            for cut, value in cuts.items():
-                line = line.with_value(cut, value)
+            with models_of_fields(self.field_models):
+                for cut, value in cuts.items():
+                    line = line.with_value(cut, value)
             return line
         return self._type_with(name, cuts).prefiltered_line(named(line.prefilters))
 

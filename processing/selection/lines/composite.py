@@ -42,10 +42,13 @@ MAX_NUMBERS = 32
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _OWN_FIELDS = ("first", "second", "of_first", "of_second", "count", "left_out")
 _CPP_WORDS = re.compile(
-    r"and|asm|auto|bool|break|case|catch|char|class|compl|concept|const|continue|default|delete|do|double|else|enum|"
-    r"explicit|export|extern|false|float|for|friend|goto|if|inline|int|long|mutable|namespace|new|not|operator|or|private|"
-    r"protected|public|register|requires|return|short|signed|sizeof|static|struct|switch|template|this|throw|true|try|"
-    r"typedef|typeid|typename|union|unsigned|using|virtual|void|volatile|while|xor"
+    r"alignas|alignof|and|and_eq|asm|auto|bitand|bitor|bool|break|case|catch|char|char8_t|char16_t|"
+    r"char32_t|class|compl|concept|const|consteval|constexpr|constinit|const_cast|continue|co_await|"
+    r"co_return|co_yield|decltype|default|delete|do|double|dynamic_cast|else|enum|explicit|export|extern|"
+    r"false|float|for|friend|goto|if|inline|int|long|mutable|namespace|new|noexcept|not|not_eq|nullptr|"
+    r"operator|or|or_eq|private|protected|public|register|reinterpret_cast|requires|return|short|signed|"
+    r"sizeof|static|static_assert|static_cast|struct|switch|template|this|thread_local|throw|true|try|"
+    r"typedef|typeid|typename|union|unsigned|using|virtual|void|volatile|wchar_t|while|xor|xor_eq"
 )
 """Reserved in C++: a number becomes a member of a struct."""
 _CONTENT = {"name", "bound", "first", "second", "condition", "numbers"}
@@ -243,7 +246,10 @@ def _recorded(
             for more in conditions[1:]:
                 condition = node(Op.AND, (condition, more), kind=Kind.BOOL)
         values = {}
-        for key, (function, _) in numbers.items():
+        for key, pair in numbers.items():
+            if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], str):
+                fail(f"numbers: {key!r}: a function of both parts and a description are expected, not {pair!r}")
+            function, _ = pair
             with recording():
                 values[key] = number(_of_both(function, one, other), f"{key}: a number")
     return Combination(name, bound, of_first, of_second, condition, values)

@@ -14,7 +14,8 @@ Cuts = Mapping[str, Mapping[str, float]]
 def tuned_text(path: Path, out: Path, sequence: str | None, cuts: Cuts, counts: frozenset[tuple[str, str]]) -> str:
     """The text of a configuration file with other cuts.
 
-    path: the file of the user, valid. out: the new file; relative names of line files are adapted to its folder.
+    path: the file of the user, valid. out: the new file; relative names of line files and models are adapted to its
+    folder.
     sequence: name of the sequence that ran. counts: the cuts (line, cut) that are whole numbers.
     """
     content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -22,6 +23,8 @@ def tuned_text(path: Path, out: Path, sequence: str | None, cuts: Cuts, counts: 
         content["sequence"] = {**content.get("sequence", {}), "name": sequence}
     if "line_files" in content:
         content["line_files"] = [_moved(path.parent / name, out.parent) for name in content["line_files"]]
+    if "models" in content:
+        content["models"] = {name: _moved(path.parent / file, out.parent) for name, file in content["models"].items()}
     for line, values in cuts.items():
         changed = {cut: int(value) if (line, cut) in counts else value for cut, value in values.items()}
         _lines_of(content, line).update(changed)

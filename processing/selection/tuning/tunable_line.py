@@ -22,6 +22,8 @@ from hltnode.processing.selection.tuning.errors import NotTunableError, TuningEr
 
 Values = tuple[float, ...]
 """A value of each tuned cut of a line."""
+MAX_KNOWN = 4096
+"""Recordings and constants that a line keeps: some 10 kB each."""
 _NO_THRESHOLDS = (Op.BITS, Op.REMAINDER, Op.EQUAL)
 
 
@@ -89,7 +91,7 @@ class TunableLine:
         for place, slot in enumerate(self._slots):
             key = (place, tuple(values[i] for i in slot.cuts))
             if key not in self._known:
-                self._known[key] = self._constant(slot, values)
+                self._keep(key, self._constant(slot, values))
             found.append(self._known[key])
         return found
 
@@ -117,10 +119,15 @@ class TunableLine:
             raise TuningError(f"{names}: the cut does not rise or fall over its range, so candidates are missing")
         return constant
 
+    def _keep(self, key: Any, found: Any) -> None:
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[key] = found
+
     def _recorded(self, values: Values, cuts: Sequence[int]) -> Node:
         key = tuple((i, values[i]) for i in cuts)
         if key not in self._known:
-            self._known[key] = self._record({self.cuts[i].cut: values[i] for i in cuts})
+            self._keep(key, self._record({self.cuts[i].cut: values[i] for i in cuts}))
         root: Node = self._known[key]
         return root
 

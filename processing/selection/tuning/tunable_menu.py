@@ -12,8 +12,10 @@ from hltnode.processing.selection.tuning.errors import TuningError
 from hltnode.processing.selection.tuning.stored_events import StoredEvents
 from hltnode.processing.selection.tuning.tunable_line import TunableLine, Values
 
-MAX_KEPT = 4096
-"""Decisions kept for each line, one bit for each event: 8 MB for 16,000 events."""
+MAX_KEPT_BYTES = 8 << 20
+"""Decisions kept for each line, one bit for each event: those of 4,096 choices of cuts for 16,000 events."""
+LEAST_KEPT = 64
+"""Choices of cuts that are kept for any number of events: a sweep tries 26 values of a cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class TunableMenu:
         untuned = np.delete(events.fired, [line.place for line in lines], axis=1)
         self._untuned: Bools = np.asarray(untuned.any(axis=1))
         self._kept: list[dict[Values, NDArray[np.uint8]]] = [{} for _ in lines]
+        self._most_kept = max(LEAST_KEPT, 8 * MAX_KEPT_BYTES // max(events.n_events, 1))
         for i, line in enumerate(self.lines):
             differing = np.count_nonzero(self.line_decisions(i, line.base) != events.fired[:, line.place])
             if differing:
@@ -66,7 +69,7 @@ class TunableMenu:
         """bool[events]: decisions of one of `lines`, scalers included."""
         kept = self._kept[place]
         if values not in kept:
-            if len(kept) >= MAX_KEPT:
+            if len(kept) >= self._most_kept:
                 kept.clear()
             line, stored = self.lines[place], self.events.lines[place]
             decided = np.zeros(self.events.n_events, np.bool_)
@@ -116,7 +119,8 @@ class Scales:
             weights = np.where(chosen & (events.sample == sample), events.weights, 0.0)
             total = float(weights.sum())
             if not total > 0:
-                raise TuningError(f"sample {sample + 1} has too few events for a part that is held out")
+                name, n = f"signal {sample}" if sample else "minimum bias", np.count_nonzero(events.sample == sample)
+                raise TuningError(f"{name} has {n} events, too few to search on some and to hold out others")
             factors[:, sample] = weights / total * (menu.event_rate if sample == 0 else 1.0)
         return cls(factors)
 

@@ -58,6 +58,8 @@ def tune(
             raise TuningError(f"--signal {name}: no line selects an event of it, even with the loosest cuts")
     shipped = scales.measured(menu.accepted(menu.base))
     cap = shipped.rate if request.cap is None else request.cap
+    if not cap > 0:
+        raise TuningError("--rate shipped: the configuration accepts no event of minimum bias, so give a rate above 0")
     if not cap >= tightest.rate:
         raise TuningError(
             f"--rate {frequency(cap)}: the tightest cuts still accept {frequency(tightest.rate)}; widen the "

@@ -132,6 +132,7 @@ def test_signals_may_follow_each_other_and_have_weights_and_names_of_their_files
         (("--tune", "Hlt1Displaced.min_ip=0.1:1"), "Hlt1Displaced.min_ip: it is a condition on other candidates"),
         (("--tune", "*.min_ip"), "none of the chosen cuts can be tuned: Hlt1Displaced.min_ip: it is a condition"),
         (("--crossing-rate", "0"), "--crossing-rate 0"),
+        (("--crossing-rate", "inf"), "--crossing-rate inf: a finite rate above 0 is expected"),
     ],
 )
 def test_wrong_options_are_one_line_with_exit_code_2(folder: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -153,6 +154,15 @@ def test_samples_of_the_wrong_kind_are_refused_with_the_name_of_their_file(folde
     document.write_text("{}")
     found = run("tune", document, "--minbias", folder / "few.mdf", "--signal", folder / "many.mdf")
     assert "a TOML file is expected" in error_of(found)
+
+
+def test_a_file_without_a_readable_event_is_refused_with_its_name_and_damage(folder: Path, tmp_path: Path) -> None:
+    garbage = tmp_path / "garbage.mdf"
+    garbage.write_bytes(bytes(range(1, 200)))
+    assert "garbage.mdf: no event can be read: " in error_of(tune(folder, "--signal", garbage))
+    assert "garbage.mdf: no event can be read: " in error_of(
+        run("tune", folder / "menu.toml", "--minbias", garbage, "--signal", folder / "many.mdf")
+    )
 
 
 def test_without_scipy_the_command_ends_before_the_work_and_names_the_extra(

@@ -12,6 +12,7 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.lines.combined import Combined
 from hltnode.processing.lhcb.lines.composite_inputs import composite
+from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
 from hltnode.processing.lhcb.lines.inputs import (
     dielectrons,
     dimuons,
@@ -246,6 +247,7 @@ def test_a_candidate_shares_no_track_with_its_other_part() -> None:
     ("second", "message"),
     [
         (velo_tracks, "VELO tracks have no position and momentum"),
+        (downstream_tracks, "downstream tracks have no position and momentum"),
         (photons, "photons have no position and momentum"),
         (v0_pairs, "V0 pairs have no position and momentum"),
     ],
@@ -253,6 +255,24 @@ def test_a_candidate_shares_no_track_with_its_other_part() -> None:
 def test_parts_without_momentum_are_refused_by_name(second: Any, message: str) -> None:
     with pytest.raises(LineError, match=rf"composite bad: .*{message}"):
         composite("bad", long_tracks, second, masses=(1 * MeV, 1 * MeV), where=_everything)
+
+
+def test_a_track_has_no_vertex_at_which_a_composite_decays() -> None:
+    with pytest.raises(LineError, match="composite bad: decays_at_first: long tracks have no vertex"):
+        composite("bad", long_tracks, long_tracks, masses=(1 * MeV, 1 * MeV), where=_everything, decays_at_first=True)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"mass": (lambda a, b: a.pt, "d")}, "each composite has mass already"),
+        ({"p": (lambda a, b: a.pt, "d"), "pv": (lambda a, b: a.pt, "d")}, "each composite has p, pv already"),
+        ([5], "functions and descriptions by name are expected"),
+    ],
+)
+def test_more_numbers_have_names_of_their_own(numbers: Any, message: str) -> None:
+    with pytest.raises(LineError, match=f"composite bad: numbers: {message}"):
+        composite("bad", dimuons, long_tracks, masses=(1 * MeV, 1 * MeV), where=_everything, numbers=numbers)
 
 
 @pytest.mark.parametrize("masses", [(1 * MeV,), 5 * MeV, (3.0, 1 * MeV)])

@@ -115,6 +115,16 @@ def test_a_document_contains_the_trees_and_runs_without_their_file(tmp_path: Pat
     assert CHAIN.document(CHAIN.load_trigger(written(tmp_path, other))).tck != document.tck
 
 
+def test_a_line_by_trees_is_recorded_again_with_another_parameter(tmp_path: Path) -> None:
+    path = written(tmp_path, model())
+    (tmp_path / "lines.py").write_text(LINES.format(cut="cut").replace("lambda t", "lambda t, cut=0.0"))
+    trigger = CHAIN.load_trigger(path)
+    found = trigger.with_cut("Hlt1TreeMuon", "cut", 1.5)
+    (tmp_path / "lines.py").write_text(LINES.format(cut=1.5))
+    again = CHAIN.load_trigger(path)
+    assert found.condition is again.lines[again.line_names.index("Hlt1TreeMuon")].condition
+
+
 def test_a_line_by_trees_without_a_configured_file_is_refused_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, model())
     path.write_text(path.read_text().partition("[models]")[0])

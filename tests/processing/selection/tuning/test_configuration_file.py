@@ -60,6 +60,15 @@ def test_texts_keys_and_empty_tables_survive(tmp_path: Path) -> None:
     }
 
 
+def test_model_files_are_found_from_the_folder_of_the_new_file(tmp_path: Path) -> None:
+    path, out = tmp_path / "old" / "menu.toml", tmp_path / "tuned.toml"
+    path.parent.mkdir()
+    path.write_text('[models]\nmuon_catboost = "models/muons.json"\n')
+    assert tomllib.loads(tuned_text(path, out, None, {}, NO_COUNTS)) == {
+        "models": {"muon_catboost": "old/models/muons.json"}
+    }
+
+
 def test_line_files_are_found_from_the_folder_of_the_new_file(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()

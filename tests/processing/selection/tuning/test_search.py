@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -165,5 +166,25 @@ def test_the_strongest_cuts_are_kept_and_cuts_without_an_effect_are_left_out(men
 
 
 def test_a_sample_too_small_for_a_part_that_is_held_out_is_refused(menu: TunableMenu) -> None:
-    with pytest.raises(TuningError, match="sample 2 has too few events"):
+    with pytest.raises(TuningError, match="signal 1 has 300 events, too few"):
         Scales.of(menu, menu.events.sample == 0)
+    with pytest.raises(TuningError, match="minimum bias has 600 events, too few"):
+        Scales.of(menu, menu.events.sample == 1)
+
+
+def test_the_rate_of_a_configuration_that_accepts_nothing_is_no_cap(menu: TunableMenu) -> None:
+    events = replace(menu.events, weights=np.where((menu.events.sample > 0) | ~menu.accepted(menu.base), 1.0, 0.0))
+    silent = TunableMenu(menu.lines, events, RATE)
+    with pytest.raises(TuningError, match="--rate shipped: the configuration accepts no event of minimum bias"):
+        tuned(silent, None)
+
+
+def test_the_memory_for_decisions_does_not_grow_with_the_search(
+    menu: TunableMenu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.processing.selection.tuning.tunable_menu.MAX_KEPT_BYTES", 75)
+    monkeypatch.setattr("hltnode.processing.selection.tuning.tunable_menu.LEAST_KEPT", 2)
+    small = TunableMenu(menu.lines, menu.events, RATE)
+    for value in np.linspace(0, 240, 9).tolist():
+        np.testing.assert_array_equal(small.line_decisions(0, (value,)), menu.line_decisions(0, (value,)))
+        assert len(small._kept[0]) <= 2

@@ -93,6 +93,14 @@ def test_any_choice_of_cuts_decides_like_the_line_recorded_with_it(selects: Call
     assert len(seen) > 1, "the cuts must change decisions"
 
 
+def test_a_line_keeps_a_limited_number_of_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hltnode.processing.selection.tuning.tunable_line.MAX_KNOWN", 5)
+    _, tuned = line_of(made_of_two)
+    for point in random_values(tuned, 5, 20):
+        assert tuned.constants(point) == tuned.recorded_constants(point)
+        assert len(tuned._known) <= 5
+
+
 def test_a_count_of_other_candidates_is_a_number_that_a_cut_may_compare() -> None:
     def selects(e: Any, hits: int = 10) -> Any:
         return count_of(toy.tracks, lambda t: t.is_muon) > hits
