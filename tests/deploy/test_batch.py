@@ -204,7 +204,7 @@ def test_a_task_that_ends_while_it_copies_leaves_no_part_of_a_file(
     )
     copy.chmod(0o755)
     (tmp_path / "out").mkdir()
-    command = [TASK, tmp_path / "list", tmp_path / "out", "--chain", "raw"]
+    command = [str(TASK), str(tmp_path / "list"), str(tmp_path / "out"), "--chain", "raw"]
     assert subprocess.run(command, env=env, check=False, timeout=60).returncode == 143
     assert not list((tmp_path / "out").iterdir())
     assert not list(tmp_path.glob("hltnode-task-*"))
