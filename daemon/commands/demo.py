@@ -5,7 +5,6 @@ import json as json_module
 import math
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.commands.demo_processes import STOP_SECONDS, DemoError, child, free_ports, get, wait_until_running
+from hltnode.daemon.commands.guard import guarded_folder
 from hltnode.daemon.commands.stream_demo import StreamPlan, run_stream_demo, show_stream
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
@@ -137,16 +137,16 @@ def demo(
 
     Example: hltnode demo --events 2000 --feeders 4; or, as a camera: hltnode demo --chain ccl --rate 200
     """
-    with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
+    with user_errors(), guarded_folder("hltnode-demo-") as scratch:
         require_writable(json)
-        sample = tool.sample(SampleRequest(seed=seed, file_format="mep"), tool.options())
         if installed_chain(chain).streaming is not None:
             if transport is Transport.UDP:
                 raise ValueError("--transport udp: the demo sends a stream over TCP")
-            _stream_demo(Path(scratch), StreamPlan(sample, n, chain, feeders, rate, backend, output), json)
+            sample = tool.sample(SampleRequest(seed=seed), tool.options())
+            _stream_demo(scratch, StreamPlan(sample, n, chain, feeders, rate, backend, output), json)
         is_udp = installed_tools(chain).sends_datagrams if transport is None else transport is Transport.UDP
         plan = DemoPlan(
-            sample=sample,
+            sample=sample_of(tool, seed),
             n=n,
             chain=chain,
             feeders=1 if is_udp else feeders,
@@ -157,7 +157,7 @@ def demo(
             uses_udp=is_udp,
         )
         try:
-            result = run_demo(Path(scratch), plan)
+            result = run_demo(scratch, plan)
         except DemoError as error:
             console.print(f"[red]demo failed:[/red] {escape(str(error))}", highlight=False)
             raise typer.Exit(1) from error
@@ -176,6 +176,18 @@ def _stream_demo(scratch: Path, plan: StreamPlan, json: Path | None) -> NoReturn
     show_stream(result)
     wrong = any(result[name] for name in ("lost", "doubled", "hits_lost", "hits_doubled"))
     raise typer.Exit(0 if result["accounting_closes"] and not wrong else 1)
+
+
+def sample_of(tool: Simulation[Any], seed: int) -> SimulatedSample:
+    """The events of the demo: MEPs as the readout writes them, or records of a chain without ODIN, which MEPs need."""
+    meps = tool.sample(SampleRequest(seed=seed, file_format="mep"), tool.options())
+    try:
+        with contextlib.closing(meps.blocks(1, 1)) as made:
+            next(made)
+    except ValueError:
+        # Another reason is told when the records are made.
+        return tool.sample(SampleRequest(seed=seed), tool.options())
+    return meps
 
 
 def run_demo(scratch: Path, plan: DemoPlan) -> dict[str, Any]:
@@ -294,7 +306,7 @@ format = "console"
 
 
 def simulate_meps(path: Path, plan: DemoPlan, progress: Progress) -> None:
-    """Write simulated events as Run-3 MEPs."""
+    """Write the simulated events."""
     bar = progress.add_task("simulating events", total=plan.n)
     with path.open("wb") as file, contextlib.closing(plan.sample.blocks(plan.n, thread_count(0))) as made:
         for size, block in made:

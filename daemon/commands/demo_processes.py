@@ -1,18 +1,22 @@
 """Processes of `hltnode demo`: the node, its feeders, and what they tell."""
 
 import contextlib
+import http.client
 import json
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import IO
 
+from hltnode.daemon.commands.tied import tied
+
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
+_given: set[int] = set()
+"""Ports that `free_ports` has returned."""
 
 
 class DemoError(RuntimeError):
@@ -21,8 +25,8 @@ class DemoError(RuntimeError):
 
 @contextlib.contextmanager
 def child(*arguments: str, stderr: IO[str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """A subprocess that ends with the demo."""
-    command = [sys.executable, "-P", "-m", "hltnode.daemon", *arguments]
+    """A subprocess that ends with the demo, also if the demo is killed."""
+    command = tied([sys.executable, "-P", "-m", "hltnode.daemon", *arguments])
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
     try:
         yield process
@@ -45,8 +49,8 @@ def wait_until_running(node: subprocess.Popen[bytes], url: str) -> None:
             raise DemoError(f"the node did not start: exit code {node.returncode}")
         try:
             state = json.loads(get(f"{url}/status"))["state"]
-        except urllib.error.URLError as error:
-            reason = f"its HTTP pages do not answer: {error.reason}"
+        except OSError as error:
+            reason = f"its HTTP pages do not answer: {error}"
         else:
             if state == "running":
                 return
@@ -56,16 +60,24 @@ def wait_until_running(node: subprocess.Popen[bytes], url: str) -> None:
 
 
 def get(url: str) -> str:
-    """The body of an HTTP page."""
-    with urllib.request.urlopen(url, timeout=10) as response:
-        body: bytes = response.read()
+    """The body of an HTTP page. Raises OSError, also if the process dies while it answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            body: bytes = response.read()
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"{url}: {error!r}") from error
     return body.decode()
 
 
 def free_ports(n: int) -> list[int]:
-    """Currently free ports of the loopback interface."""
+    """Free ports of the loopback interface, none of which this process got before: what gets them may start later."""
+    found: list[int] = []
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for each in sockets:
+        while len(found) < n:
+            each = stack.enter_context(socket.socket())
             each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+            port = each.getsockname()[1]
+            if port not in _given:
+                found.append(port)
+        _given.update(found)
+    return found

@@ -99,7 +99,7 @@ class NetworkSection(_Section):
     switch_bytes_per_second: Rate = 1e15
     """Rate of the switch between sources and nodes, all ports together."""
     nodes_of_rack: int = Field(default=0, ge=0, le=MAX_NODES)
-    """Nodes that share the link of their rack, counted from node 0; 0: no racks."""
+    """Nodes that share the link of their rack, counted from node 0; 0: each has a link of its own."""
     rack_bytes_per_second: Rate = 1e15
     """Rate of the link into a rack."""
 

@@ -123,7 +123,7 @@ def _problems(description: FarmDescription, of_node: Capacity) -> Iterator[str]:
             f"network.switch_bytes_per_second: {network.switch_bytes_per_second / _GIGABIT:.3g} Gb/s, but the sources "
             f"send {all_bytes / _GIGABIT:.3g} Gb/s"
         )
-    of_rack = all_bytes * min(1.0, network.nodes_of_rack / nodes.count)
+    of_rack = all_bytes * min(1.0, max(1, network.nodes_of_rack) / nodes.count)
     if of_rack > network.rack_bytes_per_second:
         yield (
             f"network.rack_bytes_per_second: {network.rack_bytes_per_second / _GIGABIT:.3g} Gb/s, but the nodes of a "

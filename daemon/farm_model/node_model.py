@@ -153,8 +153,11 @@ class NodeModel:
         if not self._stops:
             self._stood_ns += self._clock.now_ns - self._stood_since_ns
             waiting, self._after_stop = self._after_stop, []
+            session = self.session
             for each in waiting:
-                each()
+                # A node that has drained meanwhile is away, and gets nothing more.
+                if self.session == session:
+                    each()
             self.back_ends.release()
 
     def drain(self) -> None:

@@ -13,7 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from hltnode.daemon.cli import app
+from hltnode.daemon.commands.tool_command import tool_of
+from hltnode.processing.offline.chain_tools import SampleRequest, installed_tools
 from hltnode.protocol.raw_data.mdf import iter_records
 from tests.deploy.tools import DEPLOY
 
@@ -49,6 +53,30 @@ type = "Passthrough"
 name = "All"
 """
 PROGRAM = f"{sys.executable} -m hltnode.daemon"
+STAND_IN = """#!/bin/sh
+# `hltnode process FILE ...` that accepts all events, without the seconds in which Python starts.
+file=$2
+[ -e "$file" ] || exit 2
+shift 2
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --accepted) cp "$file" "$2" ;;
+        --threads) threads=$2 ;;
+        --chain) chain=$2 ;;
+        --json) json=$2 ;;
+    esac
+    shift
+done
+printf '{"threads": %s, "chain": "%s"}' "$threads" "$chain" > "$json"
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> str:
+    path = tmp_path / "stand-in"
+    path.write_text(STAND_IN)
+    path.chmod(0o755)
+    return str(path)
 
 
 @pytest.fixture
@@ -58,8 +86,9 @@ def files(tmp_path: Path) -> list[Path]:
     for seed, name in ((1, "a/run.mdf"), (2, "b/run.mdf"), (3, "b/other run.mdf")):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
-        simulated = [*shlex.split(PROGRAM), "simulate", "--chain", "raw", "-n", str(EVENTS), "--seed", str(seed)]
-        subprocess.run([*simulated, "-o", str(path)], check=True, capture_output=True, timeout=200)
+        tool = tool_of(installed_tools("raw"), "raw", "simulation")
+        made = tool.sample(SampleRequest(seed=seed), tool.options()).blocks(EVENTS, 1)
+        path.write_bytes(b"".join(block for _, block in made))
         found.append(path)
     (tmp_path / "list").write_text("".join(f"{path}\n\n" for path in found))
     return found
@@ -90,7 +119,7 @@ def submit(tmp_path: Path, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_array_of_slurm_gives_the_events_of_one_process_and_continues_where_it_ended(
-    files: list[Path], tmp_path: Path
+    files: list[Path], stand_in: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     done = submit(tmp_path, TASKS="2", CPUS="1")
@@ -101,26 +130,40 @@ def test_an_array_of_slurm_gives_the_events_of_one_process_and_continues_where_i
     assert {"--array=0-1%100", "--cpus-per-task=1", "--export=ALL,HLTNODE_TASKS=2"} <= set(arguments)
     # The events and results of one process.
     whole = tmp_path / "whole.mdf"
-    one = [*shlex.split(PROGRAM), "process", *map(str, files), "--chain", "raw", "--threads", "1"]
-    one += ["--trigger", str(tmp_path / "trigger.toml")]
-    subprocess.run([*one, "--accepted", str(whole)], check=True, capture_output=True, timeout=200)
+    one = ["process", *map(str, files), "--chain", "raw", "--trigger", str(tmp_path / "trigger.toml")]
+    assert CliRunner().invoke(app, [*one, "--threads", "1", "--accepted", str(whole)]).exit_code == 0
     assert len(list(iter_records(whole.read_bytes()))) == EVENTS * len(files)
     assert b"".join((out / f"{name}.mdf").read_bytes() for name in names) == whole.read_bytes()
     # Nothing is left behind, and a second submission processes what is missing.
     assert not [*out.glob("*.part"), *tmp_path.glob("hltnode-task-*")]
     (out / f"{names[1]}.json").unlink()
     times = {name: (out / f"{name}.json").stat().st_mtime_ns for name in (names[0], names[2])}
-    assert submit(tmp_path, TASKS="3", CPUS="1").returncode == 0
+    assert submit(tmp_path, TASKS="3", CPUS="1", HLTNODE=stand_in).returncode == 0
     assert (out / f"{names[1]}.json").exists()
     assert {name: (out / f"{name}.json").stat().st_mtime_ns for name in times} == times
 
 
-def test_a_file_that_cannot_be_processed_fails_its_task_alone(files: list[Path], tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_processed_fails_its_task_alone(files: list[Path], stand_in: str, tmp_path: Path) -> None:
     files[0].unlink()
-    done = submit(tmp_path, TASKS="1", CPUS="1")
+    done = submit(tmp_path, TASKS="1", CPUS="1", HLTNODE=stand_in)
     assert done.returncode == 1
     assert f"{files[0]}: not processed, exit code 2" in (tmp_path / "bin" / "task-0").read_text()
     assert len(list((tmp_path / "out").glob("*.json"))) == 2
+
+
+@pytest.mark.parametrize("task", ["2", "-1", "two"])
+def test_a_task_outside_of_the_array_does_not_end_as_if_all_were_done(task: str, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("a.mdf\n")
+    env = environment(tmp_path, HLTNODE="/bin/false", HLTNODE_TASK=task, HLTNODE_TASKS="2")
+    done = subprocess.run(
+        [str(TASK), str(tmp_path / "list"), str(tmp_path)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, f"task {task} of 2: expected a number from 0" in done.stderr) == (2, True)
 
 
 def test_a_list_without_files_is_refused(tmp_path: Path) -> None:
@@ -133,7 +176,11 @@ def test_a_task_that_gets_sigterm_ends_its_process_and_removes_its_folder(tmp_pa
     (tmp_path / "list").write_text("a.mdf\n")
     (tmp_path / "out").mkdir()
     slow = tmp_path / "slow"
-    slow.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n")
+    # It ends some time after the signal: the folder goes behind it.
+    slow.write_text(
+        f"#!/bin/sh\ntrap 'sleep 0.3; touch {tmp_path}/ended; exit 143' TERM\necho $$ > {tmp_path}/pid\n"
+        "while :; do sleep 0.05; done\n"
+    )
     slow.chmod(0o755)
     env = environment(tmp_path, HLTNODE=str(slow), HLTNODE_TASK="0", HLTNODE_TASKS="1")
     task = subprocess.Popen([TASK, tmp_path / "list", tmp_path / "out"], env=env)
@@ -143,12 +190,29 @@ def test_a_task_that_gets_sigterm_ends_its_process_and_removes_its_folder(tmp_pa
     task.send_signal(signal.SIGTERM)
     assert task.wait(60) == 143
     assert not list(tmp_path.glob("hltnode-task-*"))
-    process = Path("/proc") / (tmp_path / "pid").read_text().strip()
-    while process.exists() and "sleep" in (process / "cmdline").read_text():
-        time.sleep(0.05)
+    assert (tmp_path / "ended").exists()
 
 
-def test_the_submit_file_of_htcondor_gives_each_task_its_number(files: list[Path], tmp_path: Path) -> None:
+def test_a_task_that_ends_while_it_copies_leaves_no_part_of_a_file(
+    files: list[Path], stand_in: str, tmp_path: Path
+) -> None:
+    env = environment(tmp_path, HLTNODE=stand_in, HLTNODE_TASK="0", HLTNODE_TASKS="1")
+    # A copy that writes half of the file and then tells the task to end.
+    copy = tmp_path / "bin" / "cp"
+    copy.write_text(
+        '#!/bin/sh\ncase "$2" in *.part) head -c 100 "$1" > "$2"; kill -TERM $PPID ;; *) exec /bin/cp "$@" ;; esac\n'
+    )
+    copy.chmod(0o755)
+    (tmp_path / "out").mkdir()
+    command = [str(TASK), str(tmp_path / "list"), str(tmp_path / "out"), "--chain", "raw"]
+    assert subprocess.run(command, env=env, check=False, timeout=60).returncode == 143
+    assert not list((tmp_path / "out").iterdir())
+    assert not list(tmp_path.glob("hltnode-task-*"))
+
+
+def test_the_submit_file_of_htcondor_gives_each_task_its_number(
+    files: list[Path], stand_in: str, tmp_path: Path
+) -> None:
     (tmp_path / "out").mkdir()
     settings = {"list": str(tmp_path / "list"), "folder": str(tmp_path / "out"), "tasks": "2", "options": "--chain raw"}
     lines = (BATCH / "process.sub").read_text().splitlines()
@@ -165,10 +229,10 @@ def test_the_submit_file_of_htcondor_gives_each_task_its_number(files: list[Path
         of_task = dict(each.split("=", 1) for each in expanded("environment").split())
         assert of_task == {"HLTNODE_TASK": str(number), "HLTNODE_TASKS": "2", "HLTNODE_THREADS": "1"}
         command = [str(BATCH / keys["executable"]), *shlex.split(expanded("arguments"))]
-        subprocess.run(command, env=environment(tmp_path, **of_task), check=True, capture_output=True, timeout=300)
+        subprocess.run(command, env=environment(tmp_path, HLTNODE=stand_in, **of_task), check=True, timeout=60)
     assert len(list((tmp_path / "out").glob("*.json"))) == len(files)
     for path in (tmp_path / "out").glob("*.json"):
-        assert json.loads(path.read_text())["events"] == EVENTS
+        assert json.loads(path.read_text()) == {"threads": 1, "chain": "raw"}
 
 
 @pytest.mark.parametrize("name", ["process-task.sh", "submit-slurm.sh"])

@@ -22,6 +22,7 @@ CANNOT_WORK: dict[str, tuple[dict[str, Any], str]] = {
         {"network": {"nodes_of_rack": 1, "rack_bytes_per_second": 4.9e6}},
         "network.rack_bytes_per_second: 0.0392 Gb/s, but the nodes of a rack get 0.04 Gb/s",
     ),
+    "link of each node": ({"network": {"rack_bytes_per_second": 4.9e6}}, "network.rack_bytes_per_second: 0.0392 Gb/s"),
     "no sources": ({"readout": {"sources": 0}}, "readout.sources: 0"),
     "too few nodes": ({"readout": {"events_per_second": 90e3}}, "at least 5 nodes are needed"),
     "bursts": ({"burst": {"every_seconds": 1.0, "seconds": 1.0, "factor": 5.0}}, "at least 3 nodes are needed"),

@@ -140,6 +140,33 @@ def test_a_signal_ends_every_command_at_every_moment(
     check_ending(name, number, seconds, events, tmp_path)
 
 
+def test_a_killed_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    log = tmp_path / "log"
+    options = ["--chain", "raw", "-n", "40", "--repeat", "10000", "--feeders", "1"]
+    with log.open("wb") as said:
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "hltnode.daemon", "demo", *options, "-o", str(tmp_path / "demo")],
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        )
+    try:
+        # The feeder starts when the node runs.
+        while not {"serve", "replay"} <= {part for pid in in_session(demo.pid) for part in command_of(pid).split()}:
+            assert demo.poll() is None, log.read_text()
+            time.sleep(0.05)
+        demo.kill()
+        demo.wait()
+        while any(in_session(demo.pid)) or any(scratch.iterdir()):
+            time.sleep(0.05)
+    finally:
+        for pid in in_session(demo.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
 def test_ctrl_c_ends_without_a_traceback_before_the_handlers_are_imported() -> None:
     watched = """
 import signal, sys

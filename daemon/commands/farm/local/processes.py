@@ -1,7 +1,6 @@
 """Processes that end with this one, and the signals that end a farm."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from hltnode.daemon.commands.demo_processes import STOP_SECONDS
+from hltnode.daemon.commands.tied import tied
 
 HLTNODE = (sys.executable, "-P", "-m", "hltnode.daemon")
 """The command line of hltnode, with this Python."""
@@ -37,10 +37,9 @@ class Processes:
 
     def start(self, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
         """Start a program, whose output is added to `log`."""
-        tied = [sys.executable, "-P", "-m", "hltnode.daemon.commands.farm.local.tied", str(os.getpid())]
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [*tied, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                tied(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
         self._started.append(process)
         return process
@@ -115,7 +114,10 @@ class EndSignals:
 def end_signals() -> Iterator[EndSignals]:
     """Follow the signals; afterwards they do what they did before."""
     signals = EndSignals()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    # Under nohup the farm outlives its terminal.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     before = [signal.signal(number, signals._came) for number in numbers]
     try:
         yield signals

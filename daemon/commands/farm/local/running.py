@@ -11,7 +11,6 @@ from typing import Any
 from hltnode.daemon.commands.common import thread_count
 from hltnode.daemon.commands.demo import samples_of
 from hltnode.daemon.commands.farm.local.accounts import NodeAccount, result_of
-from hltnode.daemon.commands.farm.local.guard import guarded_folder
 from hltnode.daemon.commands.farm.local.monitoring import Monitoring, start_monitoring
 from hltnode.daemon.commands.farm.local.nodes import (
     FEED_SECONDS,
@@ -21,6 +20,7 @@ from hltnode.daemon.commands.farm.local.nodes import (
     wait_until_running,
 )
 from hltnode.daemon.commands.farm.local.processes import EndSignals, FarmFailedError, end_of, processes
+from hltnode.daemon.commands.guard import guarded_folder
 from hltnode.daemon.commands.mep_streams.simulated_stream import write_stretch
 from hltnode.daemon.commands.progress import event_progress
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
@@ -69,7 +69,7 @@ def run_local_farm(plan: FarmPlan, signals: EndSignals, say: Say, show: Say) -> 
     """
     with ExitStack() as stack:
         if plan.directory is None:
-            folder = stack.enter_context(guarded_folder())
+            folder = stack.enter_context(guarded_folder("hltnode-farm-"))
         else:
             folder = plan.directory.absolute()
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,18 +89,24 @@ def run_local_farm(plan: FarmPlan, signals: EndSignals, say: Say, show: Say) -> 
         rate = "greatest" if plan.rate is None else str(plan.rate)
         options = ("--loop", "--rate", rate, "--events-per-mep", str(given.per_mep))
         feeder.start(nodes, given.file, plan.chain, run, *options)
+
+        def say_restart(text: str) -> None:
+            # The node has another process id.
+            _write_addresses(folder / FARM_FILE, nodes, feeder, monitoring)
+            say(text)
+
         _write_addresses(folder / FARM_FILE, nodes, feeder, monitoring)
         say(f"farm page     {nodes[0].url}/farm")
-        if monitoring.prometheus:
-            say(f"Prometheus    {monitoring.prometheus}/alerts")
+        if plan.monitoring:
+            say(f"Prometheus    {f'{monitoring.prometheus}/alerts' if monitoring.prometheus else 'is not installed'}")
         if monitoring.alertmanager:
             say(f"Alertmanager  {monitoring.alertmanager}")
         say(f"files         {folder}")
         signals.wait_for_first()
-        _follow(plan, signals, nodes, feeder, say, show)
+        _follow(plan, signals, nodes, feeder, say_restart, show)
         show("the feeder waits for the last acknowledgements")
         feeder.end_input()
-        _await_end(nodes, feeder, say)
+        _await_end(nodes, feeder, say_restart)
         fed = feeder.report()
         show("the nodes drain")
         accounts = [_account(node) for node in nodes]

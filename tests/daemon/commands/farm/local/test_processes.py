@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.daemon.commands.farm.local.guard import guarded_folder
 from hltnode.daemon.commands.farm.local.processes import EndedBySignalError, end_signals, processes
-
-TIED = "hltnode.daemon.commands.farm.local.tied"
+from hltnode.daemon.commands.guard import guarded_folder
+from hltnode.daemon.commands.tied import MODULE
 
 
 def tied(parent: int, *program: str) -> list[str]:
-    return [sys.executable, "-P", "-m", TIED, str(parent), *program]
+    return [sys.executable, "-P", "-m", MODULE, str(parent), *program]
 
 
 def test_a_tied_program_runs_for_its_parent_alone(tmp_path: Path) -> None:
@@ -51,10 +50,23 @@ def test_a_signal_ends_the_start_and_only_the_second_one_ends_a_running_farm() -
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_farm_under_nohup_outlives_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with end_signals():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with end_signals(), pytest.raises(EndedBySignalError):
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_guarded_folder_goes_with_its_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with guarded_folder() as folder:
-        assert folder.parent == tmp_path
+    with guarded_folder("a-") as folder:
+        assert (folder.parent, folder.name[:2]) == (tmp_path, "a-")
         (folder / "inner").mkdir()
         (folder / "inner" / "file").touch()
     assert not folder.exists()

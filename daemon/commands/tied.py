@@ -1,4 +1,4 @@
-"""Runs a program that ends with its parent: python -m hltnode.daemon.commands.farm.local.tied PARENT PROGRAM ...
+"""Runs a program that ends with its parent: python -m hltnode.daemon.commands.tied PARENT PROGRAM ...
 
 The kernel sends SIGKILL to the program when the thread that started it ends, also after a SIGKILL. A process that
 starts programs with this module must start them in its main thread.
@@ -8,9 +8,20 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Ctrl-C before the program has started ends it without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+MODULE = "hltnode.daemon.commands.tied"
 PR_SET_PDEATHSIG = 1
 """Request of prctl(2): the signal that a process gets when its parent ends. It outlives execve."""
+
+
+def tied(command: Sequence[str]) -> list[str]:
+    """The command line of a program that ends with this process."""
+    return [sys.executable, "-P", "-m", MODULE, str(os.getpid()), *command]
 
 
 def main(arguments: list[str]) -> None:

@@ -14,17 +14,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PREFIX = "hltnode-farm-"
-MODULE = "hltnode.daemon.commands.farm.local.guard"
+MODULE = "hltnode.daemon.commands.guard"
 REMOVE_SECONDS = 60.0
 """Programs that write into the folder are killed at the same time; some ms later it can be removed."""
 
 
-def main() -> None:
+def main(prefix: str) -> None:
     """Guard a folder until the standard input ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     # A parent that is killed in this moment reads nothing: the folder must go all the same.
     with contextlib.suppress(BrokenPipeError):
         print(folder, flush=True)
@@ -36,10 +35,13 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def guarded_folder() -> Iterator[Path]:
-    """A temporary folder that is removed at the end, also if this process is killed. Raises OSError."""
+def guarded_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder that is removed at the end, also if this process is killed. Raises OSError.
+
+    prefix: begin of its name.
+    """
     guard = subprocess.Popen(
-        [sys.executable, "-P", "-m", MODULE],
+        [sys.executable, "-P", "-m", MODULE, prefix],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # Ctrl-C on the terminal is for this process.
@@ -54,4 +56,4 @@ def guarded_folder() -> Iterator[Path]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
