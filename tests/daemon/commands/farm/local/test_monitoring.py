@@ -1,7 +1,6 @@
 """The configuration of Prometheus and Alertmanager for a farm on this machine."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -31,13 +30,14 @@ def test_the_configuration_names_every_node_and_the_alertmanager(tmp_path: Path)
     [("promtool", ("check", "config"), "prometheus.yml"), ("amtool", ("check-config",), "alertmanager.yml")],
 )
 def test_the_programs_accept_the_configuration(
-    tmp_path: Path, program: str, arguments: tuple[str, ...], file: str
+    tmp_path: Path, prometheus_programs: Path, program: str, arguments: tuple[str, ...], file: str
 ) -> None:
-    path = shutil.which(program)
-    if path is None:
-        pytest.skip(f"{program} is not installed")
     write_configuration(tmp_path / "written", [LocalNode("a", tmp_path / "a", Processes())], "127.0.0.1:1")
     checked = subprocess.run(
-        [path, *arguments, str(tmp_path / "written" / file)], capture_output=True, text=True, check=False, timeout=60
+        [prometheus_programs / program, *arguments, str(tmp_path / "written" / file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
