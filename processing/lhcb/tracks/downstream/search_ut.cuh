@@ -5,8 +5,10 @@
 // The candidate with the smallest chi2 is kept. A hit of a long track adds to chi2; a candidate with more than
 // max_used_ut_hits of them is none, nor is a seed with more than max_used_scifi_hits.
 // In:  scifi_seeds, ut_hits, long_tracks, downstream_field. Out: downstream_candidates, at the place of the seed.
-// One block per event; threads stride over hits and seeds. Each thread writes only candidates of its seeds.
-// Bounds: the seeds of an event share max_pairs pairs of a last and a first hit equally; a seed with more flags its
+// One block per event; threads stride over hits and seeds. Each thread writes only candidates of its seeds. On the CPU
+// the lines through eight or sixteen hits of the last layer are computed at once.
+// Bounds: order, ut_x and ut_z are loaded up to ut_hit_padding - 1 places behind the last hit. The seeds of an event
+// share max_pairs pairs of a last and a first hit equally; a seed with more flags its
 // event and keeps the best candidate of its share. Of bins of x with more than max_in_ut_bin hits none is used.
 #pragma once
 
@@ -15,6 +17,9 @@
 #include "lhcb/tracks/downstream/generated/downstream_field_types.h"
 #include "lhcb/tracks/downstream/generated/downstream_search_ut.h"
 #include "lhcb/tracks/matching/ut_confirmation.cuh"
+#if !HLT_ON_GPU
+#include "framework/device/wide_lanes.h"
+#endif
 
 namespace hlt {
 
@@ -30,9 +35,46 @@ struct downstream_seed {
     float x, tx, y, ty;
 };
 
-/// The line of a seed in the UT: mm and slopes at z_downstream_ut.
-struct downstream_line {
-    float x, tx, y, ty, kink;
+/// The line of a seed in the UT: mm and slopes at z_downstream_ut. `Real`: float, or a line in each lane of a vector.
+template <typename Real>
+struct downstream_line_of {
+    Real x, tx, y, ty, kink;
+};
+
+using downstream_line = downstream_line_of<float>;
+
+/// A function of downstream_field at the ty of a seed, for lines of many tx.
+struct downstream_function {
+#if HLT_ON_GPU
+    const float (&table)[n_bend_powers][n_tx_powers][n_ty_powers];
+    float ty;
+
+    __device__ bend_polynomial at(float tx, bool odd) const { return at_slopes(table, tx, ty, odd); }
+#else
+    // Of at_slopes, what depends on ty alone.
+    float first[n_bend_powers], second[n_bend_powers];
+
+    downstream_function(const float (&table)[n_bend_powers][n_tx_powers][n_ty_powers], float ty)
+    {
+        const float ty2 = ty * ty;
+        for (uint32_t k = 0; k < n_bend_powers; ++k) {
+            first[k] = table[k][0][0] + ty2 * (table[k][0][1] + ty2 * table[k][0][2]);
+            second[k] = table[k][1][0] + ty2 * (table[k][1][1] + ty2 * table[k][1][2]);
+        }
+    }
+
+    template <typename Real>
+    bend_polynomial_of<Real> at(const Real& tx, bool odd) const
+    {
+        const Real tx2 = tx * tx;
+        bend_polynomial_of<Real> polynomial;
+        for (uint32_t k = 0; k < n_bend_powers; ++k) {
+            const bool is_odd = ((k & 1u) != 0u) != odd;
+            polynomial.a[k] = (first[k] + tx2 * second[k]) * (is_odd ? tx : Real{} + 1.f);
+        }
+        return polynomial;
+    }
+#endif
 };
 
 struct downstream_candidate {
@@ -48,25 +90,70 @@ struct downstream_search {
     const binned_ut_hits& hits;
     const uint8_t* used;
     const downstream_seed& seed;
+    downstream_function z_magnet, y_slope, y_shift;
     uint32_t left;
     downstream_candidate best;
 
     __device__ static float squared(float value) { return value * value; }
 
-    /// The line through a hit of the last layer, x not known yet.
-    __device__ downstream_line line_of(float x, float z) const
+    /// The line through a hit of the last layer, x not known yet; y and ty are those of the seed.
+    template <typename Real>
+    __device__ downstream_line_of<Real> line_of(const Real& x, const Real& z) const
     {
-        const downstream_field& field = *p.downstream_field;
-        float z_magnet = field.z_magnet[0][0][0], tx = 0.f, kink = 0.f;
+        Real at = Real{} + p.downstream_field->z_magnet[0][0][0], tx{}, kink{};
         for (uint32_t step = 0; step < 2u; ++step) {
-            if (step == 1u) z_magnet = at_slopes(field.z_magnet, tx, seed.ty, false)(kink);
-            const float x_magnet = seed.x + seed.tx * (z_magnet - z_scifi_reference);
-            tx = (x_magnet - x) / (z_magnet - z);
+            if (step == 1u) at = z_magnet.at(tx, false)(kink);
+            const Real x_magnet = seed.x + seed.tx * (at - z_scifi_reference);
+            tx = (x_magnet - x) / (at - z);
             kink = seed.tx - tx;
         }
-        const float ty = seed.ty / (1.f + kink * at_slopes(field.y_slope, tx, seed.ty, true)(kink));
-        const float y_shift = at_slopes(field.y_shift, tx, seed.ty, true)(kink);
-        return {0.f, tx, seed.y + ty * (z_downstream_ut - z_scifi_reference - kink * y_shift), ty, kink};
+        return {Real{}, tx, Real{} + seed.y, Real{} + seed.ty, kink};
+    }
+
+    /// Change y and ty of a line to those in the UT.
+    template <typename Real>
+    __device__ void bend_in_y(downstream_line_of<Real>& line) const
+    {
+        line.ty = seed.ty / (1.f + line.kink * y_slope.at(line.tx, true)(line.kink));
+        const Real shift = y_shift.at(line.tx, true)(line.kink);
+        line.y = seed.y + line.ty * (z_downstream_ut - z_scifi_reference - line.kink * shift);
+    }
+
+    /// Call `work` for the hits of the last layer around x, and the lines through them.
+    template <typename Work>
+    __device__ void for_lines(float x, float reach, Work work) const
+    {
+#if HLT_ON_GPU
+        for_hits(3u, x, reach, [&](uint32_t last) {
+            const float at_x = hits.x[last], at_z = hits.z[last];
+            downstream_line line = line_of(at_x, at_z);
+            const float size = absolute(line.kink);
+            // Comparisons with nan are false.
+            if (!(absolute(at_x - line.tx * at_z) < p.max_origin_x && size > p.min_kink && size < p.max_kink)) return;
+            bend_in_y(line);
+            work(last, line);
+        });
+#else
+        const uint32_t end = hits.bin_begin[ut_bin_of(3u, x + reach) + 1u];
+        for (uint32_t i = hits.bin_begin[ut_bin_of(3u, x - reach)]; i < end; i += n_wide) {
+            const uint32_t there = first_bits(end - i);
+            float_wide at_x, at_z;
+            load_wide_where(at_x, hits.ordered_x + i, there);
+            load_wide_where(at_z, hits.ordered_z + i, there);
+            downstream_line_of<float_wide> lines = line_of(at_x, at_z);
+            const float_wide size = absolute(lines.kink), origin = absolute(at_x - lines.tx * at_z);
+            // Hits of crowded bins are moved out of reach.
+            uint32_t chosen =
+                there & bits_of((origin < p.max_origin_x) & (size > p.min_kink) & (size < p.max_kink) & (at_x < 1e5f));
+            if (chosen == 0u) continue;
+            bend_in_y(lines);
+            for (; chosen != 0u; chosen &= chosen - 1u) {
+                const uint32_t lane = lowest_bit(chosen);
+                work(static_cast<uint32_t>(hits.order[i + lane]),
+                     downstream_line{0.f, lines.tx[lane], lines.y[lane], lines.ty[lane], lines.kink[lane]});
+            }
+        }
+#endif
     }
 
     __device__ float y_window_of(float kink) const { return p.y_window + p.y_window_of_kink * absolute(kink); }
@@ -92,18 +179,14 @@ struct downstream_search {
     /// Returns false if there are more pairs than `left`.
     __device__ bool run()
     {
-        const float z_magnet = p.downstream_field->z_magnet[0][0][0];
-        const float x_magnet = seed.x + seed.tx * (z_magnet - z_scifi_reference);
-        const float share = z_downstream_ut / z_magnet;
+        const float z_central = p.downstream_field->z_magnet[0][0][0];
+        const float x_magnet = seed.x + seed.tx * (z_central - z_scifi_reference);
+        const float share = z_downstream_ut / z_central;
         const float reach = (p.max_origin_x + magnet_range + magnet_range_of_tx * absolute(seed.tx)) * (1.f - share) +
                             share * magnet_range_of_tx * absolute(seed.tx);
         bool all = true;
-        for_hits(3u, share * x_magnet, reach, [&](uint32_t last) {
-            const float x = hits.x[last], z = hits.z[last];
-            const downstream_line line = line_of(x, z);
-            const float size = absolute(line.kink);
-            // Comparisons with nan are false.
-            if (!(absolute(x - line.tx * z) < p.max_origin_x && size > p.min_kink && size < p.max_kink)) return;
+        for_lines(share * x_magnet, reach, [&](uint32_t last, const downstream_line& line) {
+            const float x = hits.x[last], z = hits.z[last], size = absolute(line.kink);
             const float y_window = y_window_of(line.kink);
             if (!covers(last, line, y_window)) return;
             const float bend = p.downstream_field->ut_curve * line.kink;
@@ -135,9 +218,9 @@ struct downstream_search {
     {
         const downstream_field& field = *p.downstream_field;
         const float size = absolute(line.kink);
-        const float z_magnet = at_slopes(field.z_magnet, line.tx, seed.ty, false)(line.kink);
+        const float z_kick = z_magnet.at(line.tx, false)(line.kink);
         const float magnet =
-            seed.x + seed.tx * (z_magnet - z_scifi_reference) - line.x - line.tx * (z_magnet - z_downstream_ut);
+            seed.x + seed.tx * (z_kick - z_scifi_reference) - line.x - line.tx * (z_kick - z_downstream_ut);
         const float magnet_chi2 = squared(magnet / (magnet_error + magnet_error_of_kink * size));
         if (!(magnet_chi2 < min_of(p.max_chi2, best.chi2))) return;
         const float y_weight = 1.f / (downstream_y_error + downstream_y_error_of_kink * size);
@@ -243,7 +326,9 @@ HLT_KERNEL(downstream_search_ut)
             hlt::seed_curve::of_state(p.scifi_seeds.x[at], p.scifi_seeds.tx[at], p.scifi_seeds.curvature[at]);
         const hlt::downstream_seed seed{curve.a, curve.b,
                                         p.scifi_seeds.y[at] - ty * (hlt::z_end_scifi - hlt::z_scifi_reference), ty};
-        hlt::downstream_search<downstream_search_ut_parameters> search{p, hits, ut_used, seed, max_pairs, {}};
+        const hlt::downstream_field& field = *p.downstream_field;
+        hlt::downstream_search<downstream_search_ut_parameters> search{
+            p, hits, ut_used, seed, {field.z_magnet, ty}, {field.y_slope, ty}, {field.y_shift, ty}, max_pairs, {}};
         search.best.chi2 = 3e38f;
         if (!search.run()) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
         const hlt::downstream_candidate& best = search.best;

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
@@ -23,6 +24,7 @@ from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_track
 from hltnode.processing.lhcb.tracks.long import collections as long
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from tests.processing.framework.kernel_runner import on_cpu
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.tracks.downstream.downstream_chain import (
     SEED_COLUMNS,
@@ -86,7 +88,7 @@ def compare_with_oracle(events: Sequence[DownstreamEvent]) -> int:
     n_seeds = n_differ = 0
     for event, found, of_event in zip(events, candidates, tracks, strict=True):
         hits = Hits.of(event.ut, event.long["ut_hits"])
-        used = event.long["hits"][event.long["hits"] != long.NO_BID & 0xFFFF]
+        used = event.long["hits"][event.long["hits"] != 0xFFFF]
         for i, row in enumerate(event.seeds["hits"]):
             n_used = int(np.isin(row[row != 0xFFFF], used).sum())
             seed = Seed.of(*(float(event.seeds[name][i]) for name in ("x", "y", "tx", "ty", "curvature")))
@@ -186,6 +188,54 @@ def test_each_constant_of_the_search_decides_about_a_track(constant: str, wide: 
 def test_more_pairs_than_the_share_of_a_seed_flag_the_event() -> None:
     search_with = search_ut.with_constants({"max_pairs": 0})
     assert run_downstream([event_of([Toy()])], search=search_with)[2].tolist() == [EventFlag.OVERFLOW]
+
+
+def test_the_seeds_of_an_event_share_the_pairs_equally() -> None:
+    event = event_of([Toy(), Toy(x=-300.0, tx=-0.1)])
+    for limit, expected in ((2, [1, 1]), (1, [0, 0])):
+        (found,), _, flags = run_downstream([event], search=search_ut.with_constants({"max_pairs": limit}), select=ALL)
+        assert found["found"].tolist() == expected
+        assert flags.tolist() == [0 if limit == 2 else EventFlag.OVERFLOW]
+
+
+def test_a_seed_with_more_pairs_than_its_share_keeps_the_best_of_them() -> None:
+    # The second track has the seed of the first one, and a first hit beside it.
+    event = event_of([Toy(first_shift=0.5), Toy()])
+    one = {name: column[:1] for name, column in event.seeds.items()}
+    for limit, first_hit in ((2, 4), (1, 0)):
+        search_with = search_ut.with_constants({"max_pairs": limit})
+        (found,), _, flags = run_downstream([replace(event, seeds=one)], search=search_with, select=ALL)
+        assert found["ut_hits"][0, 0] == first_hit
+        assert flags.tolist() == [0 if limit == 2 else EventFlag.OVERFLOW]
+
+
+def test_of_a_bin_with_more_than_64_hits_none_is_used() -> None:
+    event = event_of([Toy()])
+    for n, expected in ((64, 1), (65, 0)):
+        # Copies of the hit in the last layer.
+        ut = {name: np.append(column, np.repeat(column[3], n - 1)) for name, column in event.ut.items()}
+        assert run_downstream([replace(event, ut=ut)], select=ALL)[0][0]["found"].tolist() == [expected]
+
+
+def test_a_seed_that_is_no_number_has_no_track_and_changes_no_other_one() -> None:
+    event = event_of([Toy(), Toy(x=-300.0, tx=-0.1)])
+    for name in ("x", "y", "tx", "ty", "curvature"):
+        for value in (np.nan, np.inf, -np.inf):
+            column = event.seeds[name].copy()
+            column[0] = value
+            bad = replace(event, seeds={**event.seeds, name: column})
+            (found,), (tracks,), flags = run_downstream([bad], select=ALL)
+            assert found["found"].tolist() == [0, 1], (name, value)
+            assert tracks["seed"].tolist() == [1]
+            assert flags.tolist() == [0]
+
+
+def test_every_instruction_set_gives_the_same_bits() -> None:
+    expected = run_downstream(simulated())[1]
+    for target in KernelLibrary(CHAIN.kernels).targets:
+        for one, other in zip(expected, run_downstream(simulated(), on_cpu(target))[1], strict=True):
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name], err_msg=f"{target}, {name}")
 
 
 def test_tracks_with_common_hits_are_one_track() -> None:
