@@ -3,7 +3,7 @@
 `tools/generate_reference.py` writes the docstrings of the keys to docs/reference/configuration.md.
 """
 
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from pydantic import Field
 
@@ -102,17 +102,21 @@ class UdpSection(Section):
         """Whether the version of IP of a sender can reach the address of the sockets."""
         if self.endpoint is None:
             return False
-        to, of_sender = ip_address(udp_address(self.endpoint)[0]), ip_address(sender)
-        # An address ::ffff:a.b.c.d of a sender is that of an IPv4 packet.
-        is_v4 = of_sender.version == 4 or of_sender.ipv4_mapped is not None
-        if to.version == 4:
-            return is_v4
-        return to.is_unspecified or is_v4 == (to.ipv4_mapped is not None)
+        host = udp_address(self.endpoint)[0]
+        takes_both = ip_address(host) == IPv6Address("::")
+        return takes_both or packet_address(host).version == packet_address(sender).version
 
     @property
     def events_per_mep(self) -> int:
         """Events of a full MEP."""
         return self.packets_per_mep * self.events_per_packet
+
+
+def packet_address(address: str) -> IPv4Address | IPv6Address:
+    """The address in packets: ::ffff:a.b.c.d is that of an IPv4 packet."""
+    parsed = ip_address(address)
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return mapped or parsed
 
 
 def udp_address(endpoint: str) -> tuple[str, int]:

@@ -22,6 +22,7 @@ from hltnode.daemon.configuration.input_sections import (
     StreamingSection,
     TapSection,
     UdpSection,
+    packet_address,
 )
 from hltnode.daemon.configuration.node_sections import (
     ConditionsSection,
@@ -197,7 +198,7 @@ class NodeConfig(BaseSettings):
             return
         if not udp.senders:
             yield "udp.senders: expected with udp.endpoint: without it every datagram is refused"
-        if len({sender.address for sender in udp.senders}) < len(udp.senders):
+        if len({packet_address(sender.address) for sender in udp.senders}) < len(udp.senders):
             yield "udp.senders: expected each address once"
         for sender in udp.senders:
             if not udp.is_reached_from(sender.address):

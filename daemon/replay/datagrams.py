@@ -158,9 +158,10 @@ def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Pa
             for time_s, frame in reader:
                 try:
                     found = link_layer(frame)
-                    while not isinstance(found, dpkt.udp.UDP | bytes):
+                    # ICMP quotes datagrams that nothing has received: they were captured on their way before.
+                    while not isinstance(found, dpkt.udp.UDP | dpkt.icmp.ICMP | dpkt.icmp6.ICMP6 | bytes):
                         found = found.data
-                    datagram = b"" if isinstance(found, bytes) else bytes(found.data)
+                    datagram = bytes(found.data) if isinstance(found, dpkt.udp.UDP) else b""
                     _, mfp = decode_datagram(datagram)
                     n_events = Mfp.parse(mfp).n_fragments
                 except (dpkt.UnpackError, AttributeError, ProtocolError):

@@ -186,7 +186,8 @@ def _sent(replay: Replay, report: FeedReport) -> RunOutcome:
 def join_outcomes(of_processes: Sequence[Sequence[RunOutcome]], error: str = "") -> list[RunOutcome]:
     """The outcomes of several processes that fed different sources of the same runs.
 
-    A run that some of them sent was sent. `error` is why the replay ended early.
+    A run that some of them sent was sent. `error` is why the replay ended early; errors of the last run that differ
+    from it say what it has done to other processes.
     """
     joined = []
     for outcomes in zip(*of_processes, strict=True):
@@ -199,7 +200,7 @@ def join_outcomes(of_processes: Sequence[Sequence[RunOutcome]], error: str = "")
         else:
             joined.append(RunOutcome(run, RunResult.NOT_SENT))
     last = next((i for i in reversed(range(len(joined))) if joined[i].report is not None), None)
-    if error and last is not None and not joined[last].error:
+    if error and last is not None:
         report = joined[last].report
         assert report is not None
         joined[last] = replace(joined[last], report=replace(report, error=error), complete=False)

@@ -97,7 +97,7 @@ UdpIntake::UdpIntake(std::shared_ptr<FragmentIntake> intake, const std::string& 
         wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         stop_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (wake_ < 0 || stop_ < 0) throw failure("eventfd");
-        const int on = 1;
+        const int on = 1, off = 0;
         for (Socket& socket : sockets_) {
             (is_v6 ? v6.sin6_port : v4.sin_port) = htons(port_ ? port_ : port);
             socket.descriptor = ::socket(bound.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -107,6 +107,9 @@ UdpIntake::UdpIntake(std::shared_ptr<FragmentIntake> intake, const std::string& 
                 setsockopt(socket.descriptor, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
             if (setsockopt(socket.descriptor, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) < 0 ||
                 (n_sockets > 1 && setsockopt(socket.descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) < 0))
+                throw failure("setsockopt");
+            // Both versions of IP, also where net.ipv6.bindv6only says otherwise.
+            if (is_v6 && setsockopt(socket.descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0)
                 throw failure("setsockopt");
             if (bind(socket.descriptor, reinterpret_cast<sockaddr*>(&bound), bound_size) < 0) throw failure("bind");
             if (getsockname(socket.descriptor, reinterpret_cast<sockaddr*>(&bound), &bound_size) < 0)

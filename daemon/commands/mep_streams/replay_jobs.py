@@ -33,6 +33,8 @@ _Options = TypeVar("_Options")
 
 # After a failure, processes get this time to close their connections.
 END_SECONDS = 10.0
+# The exit code of a process follows the end of its pipe within this time.
+DEATH_SECONDS = 1.0
 
 Keyboard = Callable[[], AbstractContextManager[int | None]]
 """Opens the keyboard; gives a descriptor for reading single keys, or None."""
@@ -240,12 +242,12 @@ class Jobs:
             self._jobs[0].lines.clear()
             self._take_notes(self._jobs)
             self._lead()
-            for job in self._jobs:
-                if job.is_over and (job_error := _error_of(job)):
-                    # Without one part of the sources, every MEP of the other parts stays incomplete.
-                    error = error or job_error
-                    self._pass_on(signal.SIGTERM)
-                    break
+            over = [job for job in self._jobs if job.is_over]
+            if errors := [text for job in over if (text := _error_of(job))]:
+                # Without one part of the sources, every MEP of the other parts stays incomplete. A process that has
+                # died is the cause; the errors of others may follow from it.
+                error = error or next((text for job in over if (text := _death_of(job))), errors[0])
+                self._pass_on(signal.SIGTERM)
         of_jobs = [outcomes for job in self._jobs if (outcomes := self._outcomes_of(job)) is not None]
         if not of_jobs:
             raise FeedError(f"{error}: no process has sent anything")
@@ -275,7 +277,7 @@ class Jobs:
                 # A paused job has sent at most one MEP more than it has counted.
                 self._last_mep = max(job.state.meps for job in running) + 1
                 for job in running:
-                    job.states.send(self._last_mep)
+                    job.order(self._last_mep)
             if self._last_mep is not None:
                 return
         for job in running:
@@ -298,12 +300,21 @@ class Jobs:
             self._pass_on(signal.SIGTERM)
 
 
+def _death_of(job: Job) -> str:
+    """How a process has ended that could not say why; empty for others."""
+    if job.error or job.outcomes is not None:
+        return ""
+    # Its end of the pipe is closed, so it is about to end.
+    job.process.join(DEATH_SECONDS)
+    code = job.process.exitcode
+    if code is None or code >= 0:
+        return f"the process {job.process.name} has ended" + (f" with exit code {code}" if code else "")
+    return f"the process {job.process.name} was killed by signal {-code} ({signal.strsignal(-code)})"
+
+
 def _error_of(job: Job) -> str:
-    if job.error:
-        return job.error
-    if job.outcomes is None:
-        return f"{job.process.name} has ended"
-    return next((outcome.error for outcome in job.outcomes if outcome.error), "")
+    outcomes = job.outcomes or []
+    return job.error or _death_of(job) or next((outcome.error for outcome in outcomes if outcome.error), "")
 
 
 async def keep_led(run: Callable[[], Awaitable[T]], orders: Connection, obey: Callable[[Any], None]) -> T:

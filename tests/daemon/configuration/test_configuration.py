@@ -395,6 +395,14 @@ def test_a_sender_of_the_other_version_of_ip_is_refused(
         assert f"udp.senders: {sender} cannot send to udp://{address}:0" in refusal(path)
 
 
+def test_an_ipv4_address_and_its_form_in_ipv6_are_one_sender(tmp_path: Path) -> None:
+    udp = UDP.format(sender="10.0.0.2").replace("127.0.0.1", "0.0.0.0")
+    second = '[[udp.senders]]\naddress = "{}"\nsources = [5]\n'
+    assert load_config(write(tmp_path, udp + second.format("::ffff:10.0.0.3"))).udp.sources == (3, 4, 5)
+    for same in ("10.0.0.2", "::ffff:10.0.0.2"):
+        assert "udp.senders: expected each address once" in refusal(write(tmp_path, udp + second.format(same)))
+
+
 @pytest.mark.parametrize(
     ("endpoint", "is_refused"),
     [("tcp://10.0.0.1:5571", True), ("tcp://[fe80::1]:5571", True), ("tcp://farm1:5571", True),

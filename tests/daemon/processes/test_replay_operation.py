@@ -68,12 +68,14 @@ def test_a_looped_replay_pauses_resumes_and_ends_with_everything_acknowledged(si
     assert site.wait(node) == 0
 
 
+@pytest.mark.timeout(600)
 def test_several_jobs_send_each_their_sources_and_end_a_loop_after_the_same_mep(tmp_path: Path) -> None:
     site = Site(tmp_path, 2)
     try:
         node = site.start_node()
         feeder = replay(site, "--jobs", "2", "--loop", "--rate", "2000")
-        site.wait_for_events(MEPS * EVENTS + 1)
+        # Three processes start, each of which imports for seconds of processor time.
+        site.wait_for_events(MEPS * EVENTS + 1, 180.0)
         feeder.send_signal(signal.SIGINT)
         assert site.wait(feeder) == 0, site.logs()
         report = report_of(site)

@@ -166,6 +166,29 @@ def test_a_capture_of_each_link_type_gives_its_datagrams_over_ipv4_and_ipv6(
     assert len(skipped) == 2
 
 
+def test_a_datagram_that_an_error_message_quotes_is_not_sent_again(tmp_path: Path) -> None:
+    """Of a capture without a filter, while no node listened."""
+    [(_, _, sent)] = burst_of(1)[:1]
+    v4 = dpkt.ip.IP(
+        src=bytes((10, 0, 0, 1)),
+        dst=bytes((10, 0, 0, 2)),
+        p=dpkt.ip.IP_PROTO_ICMP,
+        data=dpkt.icmp.ICMP(type=3, code=3, data=dpkt.icmp.ICMP.Unreach(data=dpkt.ip.IP(ipv4_of(sent)))),
+    )
+    v4.len = len(v4)
+    quote = struct.pack(">BBHI", 1, 4, 0, 0) + ipv6_of(sent)
+    v6 = dpkt.ip6.IP6(src=bytes(16), dst=bytes(16), nxt=dpkt.ip.IP_PROTO_ICMP6, plen=len(quote), data=quote)
+    path = tmp_path / "boards.pcap"
+    with path.open("wb") as file:
+        writer = dpkt.pcap.Writer(file, linktype=RAW)
+        for each in (ipv4_of(sent), bytes(v4), ipv6_of(sent), bytes(v6)):
+            writer.writepkt(each, ts=1.0)
+    skipped: list[None] = []
+    packets = list(datagrams_of_capture(path, lambda: skipped.append(None)))
+    assert [packet.datagram for packet in packets] == [sent, sent]
+    assert len(skipped) == 2
+
+
 @pytest.mark.loopback
 def test_datagrams_are_sent_at_the_times_of_a_capture_or_at_a_rate() -> None:
     packets = [Packet(bytes([i]) * 40, 4, 100 + 2.0 * i) for i in range(3)]

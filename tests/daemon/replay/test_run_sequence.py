@@ -188,6 +188,9 @@ def test_a_run_that_one_of_several_processes_has_sent_was_sent() -> None:
     assert [each.result for each in joined] == [before, not_sent]
     joined = join_outcomes([outcomes(sent, not_sent), outcomes(sent, not_sent)], "a job has ended")
     assert [(each.error, each.complete) for each in joined] == [("a job has ended", False), ("", False)]
+    # The others were ended because of it.
+    ended = outcomes(sent, not_sent, error="ended by SIGTERM")
+    assert join_outcomes([ended, ended], "a job has ended")[0].error == "a job has ended"
 
 
 def test_the_totals_of_runs_are_sums_and_one_run_keeps_its_report() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import subprocess
 import sys
@@ -143,6 +144,35 @@ async def test_a_node_takes_datagrams_over_ipv6_and_ipv4_at_once(tmp_path: Path)
             await eventually(lambda: node.counters.udp.refused[UdpRefusal.FOREIGN_SOURCE] == 1)
             assert node.counters.meps_closed[CloseReason.COMPLETE] == 1
             assert node.counters.udp.datagrams == 2 * PACKETS
+
+
+ONLY_V6 = """
+import pathlib, socket, sys
+from hltnode.daemon._native import FragmentIntake, OpenMeps, SourceTable, UdpIntake
+pathlib.Path("/proc/sys/net/ipv6/bindv6only").write_text("1")
+intake = UdpIntake(
+    FragmentIntake(OpenMeps(1, 1), SourceTable(), [], 0, 1), "::", 0, n_sockets=1, receive_bytes=4096,
+    packets_per_mep=1, events_per_packet=1, open_meps=1, datagram_bytes=512, flush_ns=1, sources=[3], senders=[],
+)
+try:
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(("0.0.0.0", intake.port))
+except OSError as error:
+    print(error.strerror)
+else:
+    print("the port is free for IPv4")
+"""
+
+
+@pytest.mark.process
+def test_sockets_of_all_addresses_take_ipv4_where_the_system_would_refuse_it() -> None:
+    """In a network of its own, whose sockets for IPv6 take nothing else by default."""
+    isolated = ["unshare", "--map-root-user", "--net"]
+    if shutil.which("unshare") is None or subprocess.run([*isolated, "true"], capture_output=True).returncode:
+        pytest.skip("unshare gives no network of its own here")
+    found = subprocess.run([*isolated, sys.executable, "-c", ONLY_V6], capture_output=True, text=True, check=False)
+    if "bindv6only" in found.stderr:
+        pytest.skip("this machine has no IPv6, or /proc/sys is read-only")
+    assert found.stdout == "Address already in use\n", found.stderr
 
 
 async def test_a_run_that_the_node_does_not_take_is_discarded_and_counted(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
+from hltnode.daemon.commands.mep_streams.replay_jobs import Jobs
 from hltnode.daemon.commands.mep_streams.stream_jobs import BEGIN_NS, Begin, JointLateness, JointStream, PartProgress
 from hltnode.daemon.replay.real_time import IN_TIME_NS, Lateness, RealTimePacer
+from hltnode.daemon.replay.replaying import ReplayState
+from hltnode.daemon.replay.run_sequence import RunOutcome, RunResult
+from hltnode.daemon.replay.single_node import FeedReport
 from tests.daemon.fakes import synthetic_meps
 from tests.daemon.manual_clock import ManualClock
 
@@ -78,6 +83,63 @@ async def test_due_times_count_from_the_begin_that_is_given() -> None:
     await admitting
     pacer.sent(mep)
     assert pacer.lateness == Lateness(in_time=1)
+
+
+class FakeProcess:
+    """The process of a job, which has ended."""
+
+    def __init__(self, name: str, exitcode: int) -> None:
+        self.name, self.exitcode = name, exitcode
+
+    def join(self, timeout: float) -> None:
+        pass
+
+
+class EndedJob:
+    """A job that is found to have ended, with an error of its outcomes or without outcomes."""
+
+    def __init__(self, name: str, exitcode: int, error: str | None) -> None:
+        self.process = FakeProcess(name, exitcode)
+        self.state = ReplayState()
+        self.has_begun, self.is_over = True, False
+        self.lines: list[str] = []
+        self.error = ""
+        report = FeedReport(2, 16, 4, 100, 1, {}, 0, [], 1.5, {}, error=error or "")
+        self.outcomes = None if error is None else [RunOutcome(7, RunResult.SENT, report)]
+
+    def read(self) -> None:
+        self.is_over = True
+
+    def signal(self, number: int) -> None:
+        pass
+
+
+class NoScreen:
+    """Shows nothing."""
+
+    def show(self, state: ReplayState) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "text"),
+    [
+        (-9, "the process stream 2/3 was killed by signal 9 (Killed)"),
+        (1, "the process stream 2/3 has ended with exit code 1"),
+    ],
+)
+async def test_the_report_names_the_process_that_died_before_others_that_ended_with_it(
+    exitcode: int, text: str
+) -> None:
+    jobs: list[Any] = [
+        EndedJob("stream 1/3", 0, "refused: a feeder left"),
+        EndedJob("stream 2/3", exitcode, None),
+        EndedJob("stream 3/3", 0, "ended by SIGTERM"),
+    ]
+    screen: Any = NoScreen()
+    followed = Jobs(jobs, [7], screen, ends_by_signal=True)
+    [outcome], _ = await followed.run(lambda: contextlib.nullcontext(None))
+    assert outcome.error == text
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,14 @@ def ends_at(z: NDArray[np.float32]) -> NDArray[np.void]:
     return ends
 
 
+def turn_columns(n: int, turns: dict[int, tuple[float, int]]) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
+    """Score and chain of the best turn of each segment."""
+    score, chain = np.full(n, 1e30, np.float32), np.full(n, NO_END, np.uint32)
+    for i, (of_turn, to) in turns.items():
+        score[i], chain[i] = of_turn, to
+    return score, chain
+
+
 def joined(
     best: list[int],
     clones: dict[int, int],
@@ -240,9 +248,7 @@ def joined(
 ) -> dict[str, NDArray[Any]]:
     """turns: score and chain of the best turn of some segments."""
     n = len(ends)
-    score, chain = np.full(n, 1e30, np.float32), np.full(n, NO_END, np.uint32)
-    for i, (of_turn, to) in (turns or {}).items():
-        score[i], chain[i] = of_turn, to
+    score, chain = turn_columns(n, turns or {})
     longer, shorter = np.full(n, NO_END, np.uint32), np.full(n, NO_END, np.uint32)
     for of, clone in clones.items():
         longer[clone], shorter[of] = of, clone
@@ -310,10 +316,9 @@ def test_two_chains_are_one_track_if_each_is_the_best_turn_of_the_other() -> Non
         ends["z"] = np.repeat(z, sizes)[:, None]
         found = joined(best, {}, ends, turns)
         chains = chain_numbers(np.array(best, np.int64), {})
-        score, turn = np.full(len(ends), 1e30, np.float32), np.full(len(ends), NO_END, np.int64)
-        for i, (of_turn, to) in turns.items():
-            score[i], turn[i] = of_turn, to
-        expected, _ = merged_segments(np.array(best, np.int64), {}, ends, partners_of(chains, score, turn))
+        score, turn = turn_columns(len(ends), turns)
+        partners = partners_of(chains, score, turn.astype(np.int64))
+        expected, _ = merged_segments(np.array(best, np.int64), {}, ends, partners)
         assert result_of(found) == expected
         return expected
 
@@ -334,8 +339,22 @@ def test_two_chains_are_one_track_if_each_is_the_best_turn_of_the_other() -> Non
         assert len(tracks(sizes, turns, [1.0, 2.0])) == n
 
 
-def test_chains_of_random_links_equal_a_walk_through_them() -> None:
+def random_turns(rng: np.random.Generator, chains: NDArray[np.int64]) -> dict[int, tuple[float, int]]:
+    """A turn of most segments, to one of few other chains, with scores that are often equal."""
+    numbers = sorted(set(chains.tolist()) - {NO_END})
+    turns = {}
+    for i in np.flatnonzero(rng.random(len(chains)) < 0.8).tolist():
+        if (own := int(chains[i])) in numbers and len(numbers) > 1:
+            place = numbers.index(own) ^ 1
+            to = numbers[place] if place < len(numbers) and rng.random() < 0.8 else int(rng.choice(numbers))
+            if to != own:
+                turns[i] = float(rng.integers(1, 4)), to
+    return turns
+
+
+def test_chains_of_random_links_and_turns_equal_a_walk_through_them() -> None:
     rng = np.random.default_rng(7)
+    pairs = 0
     for n in (0, 1, 7, 60, 300):
         best = np.where(rng.random(2 * n) < 0.1, NO_END, rng.integers(0, max(2 * n, 1), 2 * n))
         # Most links are mutual.
@@ -345,10 +364,17 @@ def test_chains_of_random_links_equal_a_walk_through_them() -> None:
                 best[a], best[b] = b, a
         best[best // 2 == np.arange(2 * n) // 2] = NO_END
         ends = ends_at(rng.choice(np.array([-3.0, 1.0, 1.0, 2.0], np.float32), (n, 2)))
-        found = joined(best.tolist(), {}, ends)
-        expected, is_long = merged_segments(best.astype(np.int64), {}, ends)
-        assert result_of(found) == expected
-        assert (found["events.flags"][0] == LONG_CHAIN.mask) == is_long
+        chains = chain_numbers(best.astype(np.int64), {})
+        for with_turns in (False, True):
+            turns = random_turns(rng, chains) if with_turns else {}
+            found = joined(best.tolist(), {}, ends, turns)
+            score, turn = turn_columns(n, turns)
+            partners = partners_of(chains, score, turn.astype(np.int64))
+            expected, is_long = merged_segments(best.astype(np.int64), {}, ends, partners)
+            assert result_of(found) == expected
+            assert (found["events.flags"][0] == LONG_CHAIN.mask) == is_long
+            pairs += len(partners)
+    assert pairs > 20
 
 
 def at_the_electrode(shift: float = 50.0, gap: float = 5.0, first: int = 1, second: int = 0) -> NDArray[np.void]:
