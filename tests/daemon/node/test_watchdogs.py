@@ -159,6 +159,6 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
             assert node.health.health_problems(node.health.loop_tick_ns) == {}
             await asyncio.sleep(0.02)
         assert (await feeding).complete
-        assert node.counters.stages[Stage.KERNELS].total > 2 * stall_s
+        assert node.counters.stages[Stage.KERNELS].total > stall_s
         assert node.counters.objects["velo_clusters"] > 0.99 * densest * n_events
         assert node.state == "running"

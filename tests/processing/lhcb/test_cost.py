@@ -53,8 +53,8 @@ MAX_OF_DENSEST = 20
 MAX_OF_DENSEST_BY_FORMS = 25
 """The same with CPU forms; 20.4 were measured with AVX2."""
 WHOLE = {"forward_then_matching": True, "no_ut": False}
-"""Sequences that together have all algorithms but those of `hlt1_2026` alone, and whether the common kernels run instead
-of their CPU forms."""
+"""Sequences that together have all algorithms but those of `hlt1_2026` alone, and whether the common kernels run
+instead of their CPU forms."""
 COPIES = 2
 """Copies of an event in a MEP: they share the fixed cost of the MFPs."""
 
