@@ -191,5 +191,5 @@ def test_unreadable_input_is_one_line_with_exit_code_2(folder: Path, tmp_path: P
     assert "2 to 1000 finite values" in error_of(
         run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBias.min_tracks=1:2:1")
     )
-    assert "expected a rate above 0" in error_of(run(sample, "--trigger", trigger, "--crossing-rate", 0))
+    assert "a finite rate above 0 is expected" in error_of(run(sample, "--trigger", trigger, "--crossing-rate", 0))
     assert "there is no folder" in error_of(run(sample, "--trigger", trigger, "--json", tmp_path / "no" / "out.json"))
