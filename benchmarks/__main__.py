@@ -4,7 +4,7 @@ FILE gets the main figures of the benchmarks that have some, by the name of the 
 
 Four have their own reports. `python -m benchmarks profile` shows the time of each kernel, and with --timeline where
 threads idle (timeline.py). `python -m benchmarks cpu` compares the CPU back end with another revision (cpu/). `python
--m benchmarks device_code` counts the cost of kernels on a GPU without using one (device_code.py). `python -m benchmarks
+-m benchmarks device_code` counts the cost of kernels on a GPU without using one (device_code/). `python -m benchmarks
 gpu` measures on a GPU (gpu/).
 """
 
@@ -19,42 +19,57 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import device_code, stream_device_code, timeline, tpc_device_code
+from benchmarks import timeline
 from benchmarks.cpu import command as cpu
+from benchmarks.device_code import command as device_code
+from benchmarks.device_code import streams as stream_device_code
+from benchmarks.device_code import tpc as tpc_device_code
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
 from hltnode.daemon.commands.result_files import ResultParser
 
-NAMES = (
-    "sequences",
-    "velo_partners",
-    "ccl",
-    "gpu_labelling",
-    "ccl_sizes",
-    "sparse_ccl",
-    "na62_rich",
-    "alice_tpc",
-    "km3net",
-    "mu3e",
-    "lines",
-    "composites",
-    "occupancy",
-    "receive_and_build",
-    "copy_threads",
-    "replay",
-    "gather",
-    "real_readout",
-    "shared_memory",
-    "latency",
-    "request",
-    "udp",
-    "small_meps",
-    "scrape",
-    "pages",
-    "safe_delivery",
-    "simulation",
-    "start",
-)
+FOLDERS = {
+    "lhcb": (
+        "sequences",
+        "velo_partners",
+        "lines",
+        "composites",
+        "occupancy",
+        "simulation",
+    ),
+    "imaging": (
+        "ccl",
+        "gpu_labelling",
+        "ccl_sizes",
+        "sparse_ccl",
+    ),
+    "detectors": (
+        "na62_rich",
+        "alice_tpc",
+        "km3net",
+        "mu3e",
+    ),
+    "readout": (
+        "receive_and_build",
+        "copy_threads",
+        "replay",
+        "gather",
+        "real_readout",
+        "shared_memory",
+        "udp",
+        "small_meps",
+        "safe_delivery",
+    ),
+    "service": (
+        "latency",
+        "request",
+        "scrape",
+        "pages",
+        "start",
+    ),
+}
+"""The benchmarks of `python -m benchmarks` by the folder of their module."""
+FOLDER_OF = {name: folder for folder, names in FOLDERS.items() for name in names}
 OUTPUT = Path("build/benchmarks.json")
 SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
@@ -64,10 +79,10 @@ def main(names: list[str], summary: Path | None = None) -> None:
     results: dict[str, list[Result]] = {}
     figures: dict[str, object] = {}
     console = Console(width=120)
-    for name in names or NAMES:
+    for name in names or FOLDER_OF:
         table = Table("what", "value", "unit", "baseline", "ratio", "target", title=name)
         results[name] = []
-        benchmark = importlib.import_module(f"benchmarks.{name}")
+        benchmark = importlib.import_module(f"benchmarks.{FOLDER_OF[name]}.{name}")
         for result in benchmark.run(SHARED):
             results[name].append(result)
             table.add_row(
@@ -104,7 +119,7 @@ if __name__ == "__main__":
         sys.exit(gpu.main(sys.argv[2:], SHARED))
     else:
         parser = ResultParser(prog="python -m benchmarks")
-        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FOLDER_OF))
         parser.add_result_file("--json", help="the main figures, by benchmark")
         chosen = parser.parse_args()
         main(chosen.names, chosen.json)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.lhcb import CHAIN
+from benchmarks.lhcb.real_events import CHAIN
 from benchmarks.measure import Stopwatch, Throughput
 from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.lhcb import CHAIN, geometry_folder, real_events
+from benchmarks.lhcb.real_events import CHAIN, geometry_folder, real_events
 from benchmarks.profile import ProfiledSequence
 from hltnode.daemon.commands.result_files import ResultParser
 from hltnode.processing.framework.backends.cpu import WHOLE_PROGRAM, WHOLE_STAGE, CpuQueue

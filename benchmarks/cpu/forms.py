@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.lhcb import REAL_FILES, geometry_folder, real_file
+from benchmarks.lhcb.real_events import REAL_FILES, geometry_folder, real_file
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIMULATED_EVENTS = 250

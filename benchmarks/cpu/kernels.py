@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.cpu import worker
 from benchmarks.cpu.comparison import RefusedError, work_of
 from benchmarks.cpu.forms import FORMS, Form, Sample
-from benchmarks.lhcb import CHAIN
+from benchmarks.lhcb.real_events import CHAIN
 from hltnode.processing.framework.event_files import read_events
 
 

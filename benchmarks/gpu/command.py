@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import device_code
+from benchmarks.device_code import command as device_code
 from benchmarks.gpu import samples
 from benchmarks.gpu.comparison import comparison
 from benchmarks.gpu.correctness import BLOCK_SIZES, correctness
@@ -20,7 +20,7 @@ from benchmarks.gpu.report import Report, Section
 from benchmarks.gpu.throughput import measure_engine, node_rate, node_throughput, throughput
 from benchmarks.gpu.timeline import overlap, record, timeline
 from benchmarks.gpu.tools import gpu_tests, sanitizer
-from benchmarks.lhcb import CHAIN, has_real_events, real_file
+from benchmarks.lhcb.real_events import CHAIN, has_real_events, real_file
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.estimate import FAST, H100, SLOW, estimate
+from benchmarks.device_code.estimate import FAST, H100, SLOW, estimate
 from benchmarks.gpu.report import Section
 from hltnode.processing.algorithms.deliver_lists import DELIVERING
 from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL

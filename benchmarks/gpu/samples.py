@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.lhcb import CHAIN, REAL_FILES, geometry_folder, real_events, real_file
+from benchmarks.lhcb.real_events import CHAIN, REAL_FILES, geometry_folder, real_events, real_file
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Engine, Workspace

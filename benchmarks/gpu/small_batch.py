@@ -7,7 +7,7 @@ python -m benchmarks.gpu.small_batch DEVICE
 import sys
 
 from benchmarks.gpu.samples import engine_of, fill, simulated, whole_hlt1
-from benchmarks.lhcb import CHAIN
+from benchmarks.lhcb.real_events import CHAIN
 from hltnode.processing.framework.backends.cuda import CudaBackend
 
 EVENTS = 2

@@ -1,0 +1,59 @@
+"""The benchmark of the chain `ccl`: its JSON, and the ratio of a node to its kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.imaging import ccl
+from benchmarks.imaging.ccl_node import TARGET, Turn, node_ratio, results
+from benchmarks.measure import Result
+
+
+def test_the_json_has_ratios_by_granularity_and_those_of_sparse_images_and_of_a_node() -> None:
+    rows = [
+        Result("g = 1, scipy", 50_000.0, "us/image", "scipy.ndimage.label", 3.5, 3.0),
+        Result("g = 1, rosenfeld_dt", 40_000.0, "us/image", "own Rosenfeld with decision tree", 2.75, 2.5),
+        Result("  whole chain", 14_000.0, "us/image", "", None),
+        Result("g = 1, cycles", 5.0, "cycles/pixel", "", None),
+        Result("g = 4, cycles", 1.8, "cycles/pixel", "", None),
+        Result("g = 4, opencv", 9_000.0, "us/image", "cv2.connectedComponents", 3.0, 1.3),
+        Result("g = 4, large_images, two threads", 5.0, "images/s", "one thread", 1.9, 1.8),
+        Result("row_table (published 17.4 us)", 30.0, "us/image", "dense", 3.5, 10.0),
+        *results(1, [Turn(14_000.0, {"kernels": 14_700.0})]),
+    ]
+    assert ccl.summary(rows) == {
+        "g1": {
+            "ratio_scipy": 3.5,
+            "ratio_opencv": None,
+            "ratio_cc3d": None,
+            "ratio_rosenfeld_dt": 2.75,
+            "cycles_per_pixel": 5.0,
+        },
+        "g4": {"ratio_opencv": 3.0, "ratio_cc3d": None, "cycles_per_pixel": 1.8, "ratio_two_threads": 1.9},
+        "sparse_ratio": 3.5,
+        "node_ratio": pytest.approx(1.05),
+    }
+
+
+def test_the_ratio_of_a_node_counts_all_threads_and_is_the_median_over_the_turns() -> None:
+    turns = [
+        Turn(kernels=1000.0, node={"kernels": 1000.0, "event loop": node, "ZeroMQ": 50.0})
+        for node in (50.0, 150.0, 950.0)
+    ]
+    assert [turn.ratio for turn in turns] == pytest.approx([1.1, 1.2, 2.0])
+    rows = list(results(4, turns))
+    assert rows[0].value == pytest.approx(1200.0)
+    assert rows[0].ratio == pytest.approx(TARGET / 1.2)
+    assert rows[0].reached
+    assert not next(results(4, turns[2:])).reached
+    assert [(row.name, row.value) for row in rows[1:]] == [
+        ("  kernels", 1000.0),
+        ("  event loop", 150.0),
+        ("  ZeroMQ", 50.0),
+    ]
+
+
+def test_the_ratio_of_the_json_is_that_of_the_worst_granularity() -> None:
+    rows = [*results(1, [Turn(1000.0, {"a": 1100.0})]), *results(4, [Turn(100.0, {"a": 130.0})])]
+    assert node_ratio(rows) == pytest.approx(1.3)
+    assert node_ratio([]) is None
