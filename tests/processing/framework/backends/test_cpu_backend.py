@@ -209,12 +209,12 @@ def test_a_batch_of_the_calling_thread_runs_beside_one_of_the_back_end() -> None
     workspace.wait()
     assert direct.progress > before
     assert direct.timings.kernels > 0.0
-    counts = {name: of.copy() for name, of in workspace.output.counts.items()}
+    beside_direct = {name: of.copy() for name, of in workspace.output.counts.items()}
     workspace.seal([MepInBatch(large.n_events, large.fragments)] * 10)
     workspace.submit()
     workspace.wait()
     for name, alone in workspace.output.counts.items():
-        np.testing.assert_array_equal(counts[name], alone)
+        np.testing.assert_array_equal(beside_direct[name], alone)
     assert not workspace.compute_directly()
     backend.close()
 
