@@ -75,6 +75,16 @@ class Workspace(Protocol):
     def take_histogram_counts(self) -> NDArray[np.uint32]: ...
 
 
+class DirectWorkspace(Workspace, Protocol):
+    """A workspace whose batches the calling thread may compute."""
+
+    def compute_directly(self) -> bool:
+        """Compute the sealed batch in this thread, beside the batches of other workspaces; `output` is then valid.
+
+        False if the back end has no such way: nothing was computed.
+        """
+
+
 class Engine(Protocol):
     """Creates workspaces.
 
@@ -114,6 +124,7 @@ class Engine(Protocol):
     @property
     def memory(self) -> SlotMemory: ...
     def create_workspace(self) -> Workspace: ...
+    def create_direct_workspace(self) -> DirectWorkspace: ...
     def replace_constants(
         self, constants: Mapping[str, NDArray[np.uint8]], measured: Sequence[MeasuredQuantity], tck: int, /
     ) -> None:

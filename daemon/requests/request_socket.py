@@ -1,7 +1,8 @@
 """The request socket (ROUTER), and the thread that reads it, computes batches of requests and sends the answers.
 
 The thread has a workspace of its own: requests and MEPs of the run wait for each other only in the back end. While a
-batch is computed, the next one is collected: the more clients ask, the larger the batches.
+batch is computed, the next one is collected: the more clients ask, the larger the batches. The thread computes a short
+batch itself, if the back end can: it then waits for no other thread and for no batch of the run.
 """
 
 import os
@@ -23,6 +24,7 @@ from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.monitoring.counters import RequestCounters
 from hltnode.daemon.requests.request_batch import AnswerEncoder, fill, refusal
 from hltnode.daemon.requests.request_queue import RequestLimits, RequestQueue, WaitingRequest
+from hltnode.daemon.requests.short_batches import ShortBatches
 from hltnode.daemon.security.message_budget import MessageBudget
 from hltnode.daemon.security.message_parts import MessageParts
 from hltnode.daemon.security.received_input import ReceivedInput, address_of
@@ -125,7 +127,13 @@ class RequestSocket:
             zmq.ROUTER_MANDATORY: 1,
             zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS,
         }
-        self._workspace = engine.create_workspace()
+        self._short = ShortBatches()
+        self._direct = threading.Lock()
+        """Guards the two below."""
+        self._computes = False
+        """The thread is in the kernels of a direct batch, and does not use the socket."""
+        self._is_closed = False
+        self._workspace = engine.create_direct_workspace()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         try:
             self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
@@ -153,7 +161,16 @@ class RequestSocket:
         return not self._thread.is_alive()
 
     def close(self, linger_ms: int) -> None:
-        """Close the socket. Call it after `stop`; a thread whose batch hangs closes it when the context ends."""
+        """Close the socket. Call it after `stop`.
+
+        A thread whose batch hangs in the back end closes it when the context ends. One that computes a batch itself
+        cannot: the socket closes now.
+        """
+        with self._direct:
+            if self._computes:
+                self._is_closed = True
+                self._socket.close(linger=0)
+                return
         if not self._thread.is_alive():
             self._received.ask = None
             self._socket.close(linger=linger_ms)
@@ -293,11 +310,31 @@ class RequestSocket:
         self._batch = batch
         try:
             fill(self._workspace, batch)
-            self._workspace.submit(self._wake_up)
+            is_short = self._short.has(sum(each.n_events for each in batch))
+            is_done = is_short and self._compute_directly()
+            if not is_done:
+                self._workspace.submit(self._wake_up)
         except DeviceLostError:
             raise
         except BackendError as error:
             self._failed(error)
+            return
+        if is_done:
+            self._answer_batch()
+            if len(self._queue):
+                # The next batch starts after messages have been read.
+                self._wake_up()
+
+    def _compute_directly(self) -> bool:
+        with self._direct:
+            self._computes = True
+        try:
+            return self._workspace.compute_directly()
+        finally:
+            with self._direct:
+                self._computes = False
+            if self._is_closed:
+                raise zmq.ContextTerminated
 
     def _collect_batch(self) -> None:
         if not self._batch:
@@ -310,8 +347,12 @@ class RequestSocket:
         except BackendError as error:
             self._failed(error)
             return
+        self._answer_batch()
+
+    def _answer_batch(self) -> None:
         output, batch = self._workspace.output, self._batch
         self._batch = []
+        self._short.computed(len(output.flags), self._workspace.timings.kernels)
         first, now_ns = 0, self._clock_ns()
         for request in batch:
             rows = slice(first, first + request.n_events)

@@ -191,6 +191,10 @@ class Engine:
         """Allocate the workspace of one batch."""
         return Workspace(self.backend, self.chain, self._constants, self.plan, self._sources)
 
+    def create_direct_workspace(self) -> "Workspace":
+        """Allocate the workspace of one batch, for `Workspace.compute_directly`; it takes memory of one thread more."""
+        return Workspace(self.backend, self.chain, self._constants, self.plan, self._sources, direct=True)
+
     def close(self) -> None:
         """Stop the back end; workspaces must not be used any more."""
         self.backend.close()
@@ -239,6 +243,8 @@ class Workspace:
         constants: Mapping[str, DeviceMemory],
         plan: MemoryPlan,
         sources: Mapping[str, str],
+        *,
+        direct: bool = False,
     ) -> None:
         self._backend = backend
         self._sources = sources
@@ -270,7 +276,7 @@ class Workspace:
         self._thread_regions = {region.column: region for region in plan.thread.regions}
         launches = [launch for algorithm in sequence for launch in self._launches(algorithm)]
         self.queue: Queue = backend.create_queue(
-            launches, self._memory[batch_header.name], plan.thread.nbytes, self._event_tables()
+            launches, self._memory[batch_header.name], plan.thread.nbytes, self._event_tables(), direct=direct
         )
         self._tables = BatchTables(
             header=self._host(batch_header),
@@ -374,6 +380,14 @@ class Workspace:
         A thread of the back end calls `ended` when the batch is done or failed; `poll` gives the result.
         """
         self.queue.submit(self._uploads(), self._downloads(), ended)
+
+    def compute_directly(self) -> bool:
+        """Compute the sealed batch in the calling thread, beside the batches of other workspaces; then read `output`.
+
+        A batch that takes less time than two hand-overs between threads has its results earlier in this way. False if
+        nothing was computed: the workspace is not a direct one, the back end is a GPU, or the host evaluates kernels.
+        """
+        return self.queue.compute_directly()
 
     def _uploads(self) -> list[tuple[Mirror, int]]:
         header = self._tables.header[0]

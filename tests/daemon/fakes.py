@@ -68,6 +68,7 @@ class Behaviour:
     hang: threading.Event = field(default_factory=threading.Event)
     hanging_slots: set[int] = field(default_factory=set)
     crawl: bool = False  # batches that hang still make progress, a step with each poll
+    direct: bool = False  # computes batches in the calling thread
     deadly: bytes = b""  # a fragment with these bytes ends the process
 
 
@@ -89,6 +90,7 @@ class FakeWorkspace:
         self._meps: Sequence[MepInBatch] = ()
         self._failed = False
         self.batches: list[int] = []
+        self.directly: list[int] = []
         self.counted = np.zeros(n_counts(FakeEngine.histograms), np.uint32)
         self.progress = 0
         self.polls = 0
@@ -120,6 +122,18 @@ class FakeWorkspace:
             timer.start()
         else:
             ended()
+
+    def compute_directly(self) -> bool:
+        if not self._behaviour.direct:
+            return False
+        if self._behaviour.fail_next > 0:
+            self._behaviour.fail_next -= 1
+            raise BackendError("the fake device has fallen off the bus")
+        self._failed = False
+        self.directly.append(len(self._meps))
+        while self._behaviour.hang.is_set():
+            time.sleep(0.01)
+        return True
 
     def _has(self, mep: MepInBatch, wanted: bytes) -> bool:
         return any(wanted in self._input[begin : begin + size].tobytes() for _, begin, size in mep.fragments)
@@ -193,6 +207,9 @@ class FakeEngine:
         slot = len(self.workspaces)
         self.workspaces.append(FakeWorkspace(slot, self._limits, self.behaviour, self._decisions))
         return self.workspaces[-1]
+
+    def create_direct_workspace(self) -> FakeWorkspace:
+        return self.create_workspace()
 
     def close(self) -> None:
         self.closed = True

@@ -53,10 +53,11 @@ def _aligned_zeros(nbytes: int) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPart:
-    """Consecutive launches of compiled kernels; the launches own the parameters to which the program points."""
+    """Consecutive launches of compiled kernels; the program points into the launches and the memory."""
 
     program: "_executor.Program"
     launches: tuple[Launch, ...]
+    memory_of_threads: tuple[DeviceMemory, ...]
 
 
 RECORD = np.dtype(
@@ -80,15 +81,21 @@ Evaluate = Callable[[], Iterator[None]]
 
 
 class CpuQueue:
-    """Runs the parts of one slot in order: compiled kernels on the threads of its back end, the others on the host."""
+    """Runs the parts of one slot in order: compiled kernels on the threads of its back end, the others on the host.
+
+    direct: the compiled parts again, for the calling thread and with memory of its own; None: every batch goes to the
+    threads of the back end.
+    """
 
     def __init__(
         self,
         parts: Sequence[CompiledPart | Evaluate],
         executor: "_executor.Executor",
         submitter: ThreadPoolExecutor,
+        direct: Sequence[CompiledPart] | None = None,
     ) -> None:
         self._parts = tuple(parts)
+        self._direct = direct
         self._compiled = [part for part in parts if isinstance(part, CompiledPart)]
         self._evaluated = 0
         self._executor = executor
@@ -124,6 +131,17 @@ class CpuQueue:
         if ended is not None:
             self._batch.add_done_callback(lambda _batch: ended())
 
+    def compute_directly(self) -> bool:
+        if self._batch is not None:
+            raise BackendError("a batch is still running in this queue")
+        if self._direct is None:
+            return False
+        begin = time.perf_counter()
+        for part in self._direct:
+            part.program.run_directly()
+        self._timings = Timings(0.0, time.perf_counter() - begin, 0.0)
+        return True
+
     def poll(self) -> bool:
         if self._batch is None:
             return True
@@ -147,7 +165,8 @@ class CpuQueue:
     @property
     def progress(self) -> int:
         """Number of finished events, blocks of other grids, and steps of the evaluation on the host."""
-        return sum(part.program.progress for part in self._compiled) + self._evaluated
+        parts = (*self._compiled, *(self._direct or ()))
+        return sum(part.program.progress for part in parts) + self._evaluated
 
     def take_records(self) -> list[tuple[list[str], NDArray[np.void]]]:
         """For each compiled part of the batches with `record` since the last call: its kernels, and RECORD[records]."""
@@ -259,16 +278,26 @@ class CpuBackend:
         batch_header: DeviceMemory,
         thread_bytes: int,
         tables: EventTables | None,
+        *,
+        direct: bool = False,
     ) -> CpuQueue:
         parts: list[CompiledPart | Evaluate] = []
+        own: list[CompiledPart] | None = [] if direct else None
         for compiled, group in groupby(launches, self._is_compiled):
             if compiled:
                 # Other columns may overwrite the tables later.
                 of_part = None if parts else tables
-                parts.append(self._compiled_part(tuple(group), batch_header, thread_bytes, of_part))
+                of_group = tuple(group)
+                memory = self._memory_of_threads(thread_bytes)
+                parts.append(self._compiled_part(of_group, batch_header, thread_bytes, of_part, memory, self.threads))
+                if own is not None:
+                    memory = [self.allocate_device(thread_bytes)]
+                    own.append(self._compiled_part(of_group, batch_header, thread_bytes, None, memory, 1))
             else:
+                # A kernel that the host evaluates takes much longer than a hand-over to the back end.
+                own = None
                 parts += [_on_host(launch.generated, batch_header) for launch in group if launch.generated is not None]
-        return CpuQueue(parts, self._executor, self._submitter)
+        return CpuQueue(parts, self._executor, self._submitter, own)
 
     def _is_compiled(self, launch: Launch) -> bool:
         return launch.generated is None or self._compiled[launch.generated.source] is not None
@@ -279,6 +308,8 @@ class CpuBackend:
         batch_header: DeviceMemory,
         thread_bytes: int,
         tables: EventTables | None,
+        memory_of_threads: Sequence[DeviceMemory],
+        threads: int,
     ) -> CompiledPart:
         placements: dict[EventPlacement, int] = {}
         steps: list[tuple[int, int, int, int]] = []
@@ -300,14 +331,14 @@ class CpuBackend:
             batch_header.pointer,
             [(placed.offsets, placed.divisor, placed.per_event, placed.times) for placed in placements],
             pointers,
-            [memory.pointer for memory in self._memory_of_threads(thread_bytes)],
+            [memory.pointer for memory in memory_of_threads],
             thread_bytes,
             copies,
-            self.threads,
+            threads,
             _addresses(tables),
             parts_of_events,
         )
-        return CompiledPart(program, launches)
+        return CompiledPart(program, launches, tuple(memory_of_threads))
 
     def _memory_of_threads(self, nbytes: int) -> list[DeviceMemory]:
         """A memory block for each thread. All queues share it: one program runs at a time.

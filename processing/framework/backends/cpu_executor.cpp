@@ -373,6 +373,22 @@ class Program {
         nanoseconds_[step].fetch_add(between - std::min(between, reading), std::memory_order_relaxed);
     }
 
+    // Run one batch in the calling thread, beside the programs of an executor: with memory of its own, the program
+    // shares nothing with them.
+    void run_directly()
+    {
+        if (!serves(1)) throw std::invalid_argument("a program without memory for a thread");
+        begin();
+        for (std::size_t first = 0; first < size();) {
+            const std::size_t last = end_of_stage(first);
+            put_in_order(first, false);
+            enter(0);
+            const uint32_t n_blocks = blocks(first);
+            for (uint32_t block = 0; block < n_blocks; ++block) run_block(first, last, block, 0);
+            first = last;
+        }
+    }
+
     // Number of finished blocks of stages, over all runs. May be read while the program runs.
     uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
@@ -603,6 +619,8 @@ NB_MODULE(_executor, module)
              nb::arg("tables") = TablesTuple{}, nb::arg("parts") = std::vector<PartsTuple>{})
         .def_prop_ro("progress", &Program::progress,
                      "Blocks that have been through a stage, in all runs; may be read while the program runs")
+        .def("run_directly", &Program::run_directly, nb::call_guard<nb::gil_scoped_release>(),
+             "Run one batch in the calling thread")
         .def("take_nanoseconds", &Program::take_nanoseconds,
              "Processor time of each step since the last call, profiled runs only");
 

@@ -156,6 +156,9 @@ class CudaQueue:
             )
         self._events[3].record(self._stream)
 
+    def compute_directly(self) -> bool:
+        return False
+
     def poll(self) -> bool:
         if not self._running:
             return True
@@ -352,6 +355,8 @@ class CudaBackend:
         batch_header: DeviceMemory,  # noqa: ARG002
         thread_bytes: int,  # noqa: ARG002
         tables: EventTables | None,  # noqa: ARG002
+        *,
+        direct: bool = False,  # noqa: ARG002
     ) -> CudaQueue:
         kernels = {}
         for launch in launches:

@@ -153,6 +153,12 @@ class Queue(Protocol):
         Raises BackendError if the batch cannot start; the buffers are then not in use.
         """
 
+    def compute_directly(self) -> bool:
+        """Compute a batch in the calling thread, beside the batches of other queues; its results are there at once.
+
+        False if nothing was computed: the back end has no such threads, or the queue was not made for it.
+        """
+
     def poll(self) -> bool:
         """True if the batch is done. Raises BackendError if it failed, DeviceLostError if no further batch can run."""
 
@@ -223,8 +229,10 @@ class Backend(Protocol):
         batch_header: DeviceMemory,
         thread_bytes: int,
         tables: EventTables | None,
+        *,
+        direct: bool = False,
     ) -> Queue:
-        """A queue for one slot.
+        """A queue for one slot. direct: for `Queue.compute_directly`, with thread memory of its own.
 
         With fused events, launches have pointers into `thread_bytes` of each thread, and to copies per thread. With
         `tables`, which the first launches write, threads may take large events first.

@@ -14,6 +14,8 @@ namespace hlt {
 
 /// Newton steps from x = 0: the root is small for points near a circle, and each step doubles the correct digits.
 constexpr uint32_t circle_newton_steps = 5;
+/// A root moves no more after a step below this: the next one would be below what rounding leaves of it.
+constexpr float circle_final_step = 1e-7f;
 /// The fit has converged if the last step is below this part of the spread plus what rounding leaves. The steps of a
 /// blob of points are slower: it has no circle.
 constexpr float circle_last_step = 1e-3f, circle_rounding = 1e-5f;
@@ -91,22 +93,25 @@ __device__ __forceinline__ circle<Lanes> solve_circle(const circle_sums<Lanes>& 
     const float is_pratt = method == fit_pratt ? 1.f : 0.f;
     const float a3 = method == fit_taubin ? 4.f : 0.f, a4 = 4.f * is_pratt;
     const Lanes a2 = 4.f * is_pratt * spread - 3.f - zz;
+    // Lanes that have no circle anyway do not count as open.
+    const auto may_have_circle = (sums.n >= zero + 3.f) & apart & (spread >= zero + min_spread);
+    lane_mask<Lanes> open = may_have_circle;
     Lanes root = zero, last_step = zero;
     if (method != fit_least_squares) {
-        for (uint32_t step = 0; step < circle_newton_steps; ++step) {
+        for (uint32_t step = 0; step < circle_newton_steps && any_lane(open); ++step) {
             const Lanes value = a0 + root * (a1 + root * (a2 + root * (a3 + root * a4)));
             const Lanes slope = a1 + root * (2.f * a2 + root * (3.f * a3 + root * (4.f * a4)));
             const Lanes next = root - value / (slope == zero ? one : slope);
             // Rounding may leave a root below 0 for points on a circle.
             const Lanes at_least_zero = next < zero ? zero : next;
-            last_step = magnitude(at_least_zero - root);
-            root = at_least_zero;
+            last_step = open ? magnitude(at_least_zero - root) : last_step;
+            root = open ? at_least_zero : root;
+            open &= last_step > zero + circle_final_step;
         }
     }
     const Lanes determinant = root * root - root + spread;
     const auto converged = last_step <= circle_last_step * spread + circle_rounding;
-    const auto curved = (sums.n >= zero + 3.f) & apart & (spread >= zero + min_spread) & converged &
-                        (determinant >= zero + circle_min_determinant);
+    const auto curved = may_have_circle & converged & (determinant >= zero + circle_min_determinant);
     const Lanes twice = curved ? 2.f * determinant : one;
     const Lanes x = (xz * (yy - root) - yz * xy) / twice, y = (yz * (xx - root) - xz * xy) / twice;
     const Lanes square = x * x + y * y + 1.f + 2.f * is_pratt * root;
@@ -125,6 +130,25 @@ __device__ __forceinline__ Lanes residual(const circle<Lanes>& ring, const Lanes
     const Lanes dx = hit_x - ring.x, dy = hit_y - ring.y;
     return square_root(dx * dx + dy * dy) - ring.radius;
 }
+
+/// The points within `window` of a circle. Squares of distances are compared, so a point needs no square root.
+template <typename Lanes>
+struct ring_window {
+    Lanes x, y, least, most;
+
+    __device__ __forceinline__ ring_window(const circle<Lanes>& line, float window) : x(line.x), y(line.y)
+    {
+        const Lanes inner = line.radius - window, outer = line.radius + window;
+        // A window that reaches beyond the centre has all points inside.
+        least = inner > Lanes{} ? inner * inner : Lanes{};
+        most = outer * outer;
+    }
+    __device__ __forceinline__ lane_mask<Lanes> has(const Lanes& hit_x, const Lanes& hit_y) const
+    {
+        const Lanes dx = hit_x - x, dy = hit_y - y, square = dx * dx + dy * dy;
+        return (square >= least) & (square <= most);
+    }
+};
 
 /// A ring that is made of hits: its circle, the number of hits and the sum of squared residuals.
 template <typename Lanes>
@@ -153,12 +177,13 @@ __device__ __forceinline__ lane_mask<Lanes> take_near(const float* hit_x, const 
                                                       const circle<Lanes>& line, float window, lane_mask<Lanes>* taken,
                                                       circle_sums<Lanes>& sums)
 {
-    const Lanes zero{}, reach = zero + window;
+    const Lanes zero{};
+    const ring_window<Lanes> near_line(line, window);
     lane_mask<Lanes> changed{};
     sums.clear();
     for (uint32_t k = 0; k < n; ++k) {
         const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
-        const lane_mask<Lanes> is_near = magnitude(residual(line, x, y)) <= reach;
+        const lane_mask<Lanes> is_near = near_line.has(x, y);
         if (compares) changed |= is_near ^ taken[k];
         taken[k] = is_near;
         sums.add_point(x, y, is_near);

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "framework/device/lanes.cuh"
+#if !HLT_ON_GPU
+#include "framework/device/wide_lanes.h"
+#endif
 
 namespace hlt {
 
@@ -13,6 +16,9 @@ using lane_mask = decltype(Lanes{} < Lanes{});
 __device__ __forceinline__ bool any_lane(bool mask) { return mask; }
 #if !HLT_ON_GPU
 inline __attribute__((always_inline)) bool any_lane(const int8x32& mask) { return bits_of(mask) != 0u; }
+#if defined(HLT_AVX512)
+inline __attribute__((always_inline)) bool any_lane(const int_wide& mask) { return bits_of(mask) != 0u; }
+#endif
 #endif
 
 /// `absolute` for numbers that are only compared: in one step, and 0 has no sign.
@@ -37,11 +43,22 @@ __device__ __forceinline__ Lanes larger_of(const Lanes& one, const Lanes& other)
 {
     return one > other ? one : other;
 }
+
+/// The smaller number of each lane; the second one if a number is not a number.
+template <typename Lanes>
+__device__ __forceinline__ Lanes smaller_of(const Lanes& one, const Lanes& other)
+{
+    return one < other ? one : other;
+}
 #if !HLT_ON_GPU && defined(__AVX2__)
 // GCC makes a comparison and a choice of the general form.
 inline __attribute__((always_inline)) float8 larger_of(const float8& one, const float8& other)
 {
     return __builtin_ia32_maxps256(one, other);
+}
+inline __attribute__((always_inline)) float8 smaller_of(const float8& one, const float8& other)
+{
+    return __builtin_ia32_minps256(one, other);
 }
 #endif
 

@@ -27,12 +27,13 @@ __device__ bool take_best_ring(const Parameters& p, ring_search& search)
     }
     const circle<float> line = search.of_triplets[good != 0u ? best_ring(good, hits, squares) : 0u].line;
     return take_ring(p, search, good != 0u, line, [&](const circle<float>& taken) {
+        const ring_window<float> near_line(taken, p.window);
         uint32_t n = 0;
         for (uint32_t k = 0; k < search.n_free; ++k) {
             const float x = search.x[k], y = search.y[k];
             search.x[n] = x;
             search.y[n] = y;
-            n += magnitude(residual(taken, x, y)) <= p.window ? 0u : 1u;
+            n += near_line.has(x, y) ? 0u : 1u;
         }
         search.n_free = n;
     });

@@ -33,14 +33,14 @@ inline __attribute__((always_inline)) void remove_hits(ring_search& search, cons
 {
     static_assert(rich_max_hits % 8u == 0u);
     const float8 zero{};
-    const circle<float8> lines{zero + line.x, zero + line.y, zero + line.radius, zero};
+    const ring_window<float8> near_line({zero + line.x, zero + line.y, zero + line.radius, zero}, window);
     uint32_t n = 0;
     for (uint32_t k = 0; k < search.n_free; k += 8u) {
         float8 x, y;
         load8(x, search.x + k);
         load8(y, search.y + k);
         const uint32_t here = (1u << min_of(search.n_free - k, 8u)) - 1u;
-        const uint32_t left = here & ~bits_of(magnitude(residual(lines, x, y)) <= window);
+        const uint32_t left = here & ~bits_of(near_line.has(x, y));
         // At most k hits come before, so no hit is written before it is read.
         store_packed(search.x + n, x, left);
         store_packed(search.y + n, y, left);

@@ -5,6 +5,11 @@
 // sides of the quadrilateral fulfil Ptolemy's theorem. Its form here needs no order of the four points: of
 // AB CD, AC BD and AD BC, the largest equals the sum of the others for points on a circle or on a line, and is smaller
 // for all other points. The hits that pass are fitted, and the hits near the circle are fitted again.
+//
+// The test has no square roots. With the squares l <= m <= h of the products, the sum of the smaller ones is at most
+// 1 + tolerance times the largest one if 2 sqrt(l m) <= (1 + tolerance)^2 h - l - m. The right side may be below 0, but
+// then its square is below 4 l m, too: m <= h, so l is above its magnitude, and m is not smaller. So the squares of
+// both sides decide.
 // `Lanes` is a float or a vector of floats: a triplet in each lane (circle.cuh).
 #pragma once
 
@@ -32,11 +37,12 @@ struct lane_point {
     }
 };
 
+/// Square of the distance.
 template <typename Lanes>
-__device__ __forceinline__ Lanes distance_of(const Lanes& x, const Lanes& y, const lane_point<Lanes>& point)
+__device__ __forceinline__ Lanes square_from(const Lanes& x, const Lanes& y, const lane_point<Lanes>& point)
 {
     const Lanes dx = x - point.x, dy = y - point.y;
-    return square_root(dx * dx + dy * dy);
+    return dx * dx + dy * dy;
 }
 
 /// No projection of a hit is this small: coordinates are below a metre.
@@ -90,17 +96,21 @@ __device__ __forceinline__ fitted_ring<Lanes> ring_of_triplet(const float* hit_x
     const Lanes zero{};
     const triplet<Lanes> of = find_triplet(hit_x, hit_y, n, axis_x, axis_y, cuts.min_distance, skipped);
     const auto complete = of.c.projection > zero + no_projection;
-    const Lanes ab = distance_of(of.a.x, of.a.y, of.b), ac = distance_of(of.a.x, of.a.y, of.c),
-                bc = distance_of(of.b.x, of.b.y, of.c);
+    const Lanes ab = square_from(of.a.x, of.a.y, of.b), ac = square_from(of.a.x, of.a.y, of.c),
+                bc = square_from(of.b.x, of.b.y, of.c);
+    const float most_of_largest = (1.f + cuts.tolerance) * (1.f + cuts.tolerance);
     lane_mask<Lanes> taken[rich_max_hits];
     circle_sums<Lanes> sums;
     sums.clear();
     for (uint32_t k = 0; k < n; ++k) {
         const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
-        const Lanes p1 = ab * distance_of(x, y, of.c), p2 = ac * distance_of(x, y, of.b),
-                    p3 = bc * distance_of(x, y, of.a);
-        const Lanes largest = larger_of(larger_of(p1, p2), p3);
-        taken[k] = p1 + p2 + p3 - 2.f * largest <= cuts.tolerance * largest;
+        const Lanes p1 = ab * square_from(x, y, of.c), p2 = ac * square_from(x, y, of.b),
+                    p3 = bc * square_from(x, y, of.a);
+        const Lanes larger = larger_of(p1, p2), smaller = smaller_of(p1, p2);
+        const Lanes largest = larger_of(larger, p3), smallest = smaller_of(smaller, p3);
+        const Lanes middle = larger_of(smaller, smaller_of(larger, p3));
+        const Lanes most = most_of_largest * largest - smallest - middle;
+        taken[k] = 4.f * smallest * middle <= most * most;
         sums.add_point(x, y, taken[k]);
     }
     fitted_ring<Lanes> ring{};

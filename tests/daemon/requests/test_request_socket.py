@@ -18,6 +18,7 @@ from hltnode.client.requests import BUSY_PAUSE_SECONDS, MOST_AT_ONCE, RequestPac
 from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.requests.request_socket import REFUSED_OF_ADDRESS
+from hltnode.daemon.requests.short_batches import DIRECT_SECONDS, ShortBatches
 from hltnode.daemon.security.message_budget import FEEDER_AT_ONCE, FLOOD_MESSAGES
 from hltnode.protocol import encode_mep
 from hltnode.protocol.errors import MessageError
@@ -158,6 +159,52 @@ async def test_requests_of_several_clients_share_batches(tmp_path: Path, connect
             check_answer(answer, 2)
         assert [each.id for each in answers] == list(range(6))
         assert at.engine.workspaces[0].batches[-2:] == [1, 5]
+
+
+async def test_short_batches_are_computed_by_the_thread_of_requests(tmp_path: Path, connect: Connect) -> None:
+    async with door(tmp_path) as at:
+        (workspace,) = at.engine.workspaces
+        at.engine.behaviour.seconds = 1e-6
+        async with aio.Requester(at.endpoint) as requester:
+            at.engine.behaviour.direct = True
+            check_answer(await requester.ask(mep(3), timeout=10.0), 3)
+            assert (workspace.batches[-1], workspace.directly) == (1, [])  # the time of an event is not known yet
+            check_answer(await requester.ask(mep(4), timeout=10.0), 4)
+            assert workspace.directly == [1]
+            at.engine.behaviour.fail_next = 1
+            with pytest.raises(client.RequestRefusedError, match="fallen off the bus") as refused:
+                await requester.ask(mep(), timeout=10.0)
+            assert refused.value.reason is RequestRefusal.FAILED
+            # More requests than fit into a batch: each direct one starts the next.
+            answers = await asyncio.gather(*(requester.ask(mep(n), timeout=10.0) for n in range(1, 10)))
+            for answer, events in zip(answers, range(1, 10), strict=True):
+                check_answer(answer, events)
+            assert sum(workspace.directly) == 10
+            # A slow event: batches go to the back end again.
+            at.engine.behaviour.seconds = 0.05
+            before = len(workspace.batches)
+            while len(workspace.batches) == before:
+                await requester.ask(mep(16), timeout=10.0)
+            at.engine.behaviour.seconds, at.engine.behaviour.direct = 0.0, False
+            check_answer(await requester.ask(mep(2), timeout=10.0), 2)
+        await eventually(lambda: at.counters.batches == len(workspace.batches) - 1 + len(workspace.directly))
+
+
+def test_a_batch_is_short_if_the_fastest_of_the_last_ones_says_so() -> None:
+    short = ShortBatches()
+    assert not short.has(1)
+    short.computed(4, 4 * DIRECT_SECONDS / 8)
+    assert short.has(8)
+    assert not short.has(9)
+    # An interrupted batch counts little, many of them count.
+    short.computed(1, 1.0)
+    assert short.has(6)
+    assert not short.has(7)
+    for _ in range(20):
+        short.computed(1, 1.0)
+    assert not short.has(1)
+    short.computed(1, DIRECT_SECONDS)
+    assert short.has(1)
 
 
 async def test_a_client_that_does_not_read_loses_answers_which_are_counted(tmp_path: Path, connect: Connect) -> None:
@@ -476,3 +523,22 @@ async def test_a_batch_that_hangs_does_not_keep_the_node_from_ending(tmp_path: P
         at.node.request_stop()
     assert at.node.backend_hangs
     assert at.node._exit_code == 1
+
+
+async def test_a_direct_batch_that_hangs_does_not_keep_the_node_from_ending(tmp_path: Path, connect: Connect) -> None:
+    async with door(tmp_path) as at:
+        at.engine.behaviour.direct = True
+        async with aio.Requester(at.endpoint) as requester:
+            await requester.ask(mep(), timeout=10.0)
+        at.engine.behaviour.hang.set()
+        await connect(at.endpoint).send_multipart([encode_request(Request(1, 0)), mep()])
+        await eventually(lambda: at.engine.workspaces[0].directly == [1])
+        at.node.request_stop()
+        at.node.request_stop()
+    assert at.node.backend_hangs
+    assert at.node._exit_code == 1
+    assert at.node._sockets.requests is not None
+    thread = at.node._sockets.requests._thread
+    assert thread.is_alive()
+    at.engine.behaviour.hang.clear()
+    await eventually(lambda: not thread.is_alive())

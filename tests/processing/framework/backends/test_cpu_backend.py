@@ -179,6 +179,60 @@ def test_progress_counts_the_blocks_of_all_batches() -> None:
     backend.close()
 
 
+def test_a_batch_of_the_calling_thread_runs_beside_one_of_the_back_end() -> None:
+    backend = CpuBackend(CHAIN.kernels, threads=2)
+    geometry = VeloGeometry.builtin()
+    trigger = CHAIN.load_trigger(None, "velo")
+    small, large = (encode_mep(CHAIN, list(simulate_events(n, seed=n, geometry=geometry))) for n in (2, 40))
+    limits = BatchLimits(events=400, meps=10, input_bytes=10 * large.data.nbytes, rows=10 * len(large.fragments))
+    engine = CHAIN.create_engine(backend, geometry_constants(geometry), trigger, limits)
+    workspace, direct = engine.create_workspace(), engine.create_direct_workspace()
+    direct.input_data[: small.data.nbytes] = small.data
+    direct.seal([MepInBatch(small.n_events, small.fragments)])
+    direct.submit()
+    direct.wait()
+    expected = direct.output.copy()
+    workspace.input_data[: large.data.nbytes] = large.data
+    workspace.seal([MepInBatch(large.n_events, large.fragments)] * 10)
+    workspace.submit()
+    beside, before = 0, direct.progress
+    while beside < 3 or not workspace.poll():
+        # Both write their thread memory: with a common one, the results of one of them would be wrong.
+        direct.output.flags[:] = 0
+        direct.seal([MepInBatch(small.n_events, small.fragments)])
+        assert direct.compute_directly()
+        beside += 1
+        for name in ("accepted", "lines", "flags"):
+            np.testing.assert_array_equal(getattr(direct.output, name), getattr(expected, name))
+        for name, counts in expected.counts.items():
+            np.testing.assert_array_equal(direct.output.counts[name], counts)
+    workspace.wait()
+    assert direct.progress > before
+    assert direct.timings.kernels > 0.0
+    beside_direct = {name: of.copy() for name, of in workspace.output.counts.items()}
+    workspace.seal([MepInBatch(large.n_events, large.fragments)] * 10)
+    workspace.submit()
+    workspace.wait()
+    for name, alone in workspace.output.counts.items():
+        np.testing.assert_array_equal(beside_direct[name], alone)
+    assert not workspace.compute_directly()
+    backend.close()
+
+
+def test_a_direct_batch_waits_for_the_batch_of_its_own_workspace() -> None:
+    backend = CpuBackend(CHAIN.kernels)
+    chain = replace(CHAIN, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
+    workspace = Engine(backend, chain, {}, LIMITS).create_direct_workspace()
+    mfps, _ = some_mfps(np.random.default_rng(1), 5, 3)
+    workspace.seal([place(workspace, 5, mfps)])
+    workspace.submit()
+    with pytest.raises(BackendError, match="still running in this queue"):
+        workspace.compute_directly()
+    workspace.wait()
+    assert workspace.compute_directly()
+    backend.close()
+
+
 def test_progress_rises_while_a_batch_runs() -> None:
     backend = CpuBackend(CHAIN.kernels)
     geometry = VeloGeometry.builtin()

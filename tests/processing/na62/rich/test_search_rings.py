@@ -92,6 +92,15 @@ def test_the_windows_choose_the_hits_of_a_ring() -> None:
     assert wide - narrow > 0.5
 
 
+def test_a_window_that_is_wider_than_the_ring_has_the_points_at_its_centre() -> None:
+    places = np.append(places_on(60, 20), [[0.0, 0.0]], 0)
+    settings = "min_distance = 50.0\nmin_radius = 30.0\nmax_mean_square = 1000.0\n"
+    ((_, _, without),) = rings_of_places(places, settings + "first_window = 50.0\nwindow = 50.0\n")
+    ((_, _, with_centre),) = rings_of_places(places, settings + "first_window = 70.0\nwindow = 70.0\n")
+    assert without == pytest.approx(60.0, abs=0.01)
+    assert with_centre < 59.0
+
+
 def test_two_rings_that_nearly_coincide_are_merged() -> None:
     places = np.append(places_on(150, 24), places_on(163, 14), 0)
     settings = "window = 4.0\nfirst_window = 4.0\nmin_hits = 6\n"
