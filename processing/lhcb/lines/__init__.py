@@ -1,7 +1,7 @@
 """Selection lines of LHCb. A file of lines begins with `from hltnode.processing.lhcb.lines import *`."""
 
 from hltnode.processing.lhcb.lines.composite_inputs import composite
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
+from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
 from hltnode.processing.lhcb.lines.inputs import (
     any_pv,
     dielectrons,
@@ -66,6 +66,7 @@ __all__ = [
     "dimuons",
     "displaced_vertices",
     "downstream_tracks",
+    "downstream_v0s",
     "ecal_clusters",
     "electrons",
     "event",
