@@ -14,7 +14,6 @@ from hltnode.processing.lhcb.lines.inputs import (
     muons,
     photon_pairs,
     photons,
-    primary_vertices,
     two_track_vertices,
     v0_pairs,
     v0s,
@@ -37,6 +36,7 @@ from hltnode.processing.lhcb.lines.prefilters import (
     velo_closed,
     velo_open,
 )
+from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.selection.expressions.functions import atan2, exp, log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.expressions.units import GeV, MeV, TeV, m, mm, mrad, rad, um
 from hltnode.processing.selection.lines.histogram import Histogram
