@@ -54,8 +54,8 @@ NUMBERS = {
     **{"px": 1.0, "py": 1.0, "pz": 5.0, "pt": 1.0, "min_pt": 1.0, "m_pipi": 0.1, "m_ppi": 0.1, "m_ee": 0.1},
 }
 """Tolerances: mm, MeV."""
-LAMBDA = {"mass": 1115.683, "masses": (PROTON, PION)}
-PHOTON = {"mass": 2.0, "masses": (ELECTRON, ELECTRON), "phi": 1.5}
+LAMBDA: dict[str, Any] = {"mass": 1115.683, "masses": (PROTON, PION)}
+PHOTON: dict[str, Any] = {"mass": 2.0, "masses": (ELECTRON, ELECTRON), "phi": 1.5}
 
 
 def compare(tracks: Mapping[str, NDArray[Any]], pvs: Any, found: Mapping[str, NDArray[Any]]) -> int:

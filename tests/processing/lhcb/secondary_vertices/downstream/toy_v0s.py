@@ -83,9 +83,8 @@ def columns_of(decays: Sequence[Decay]) -> Columns:
             qop = (1 - 2 * number) / float(np.linalg.norm(momentum))
             place = decay.place + np.array([0.0, number * decay.apart, 0.0])
             rows.append((*_at_ut(place, momentum / momentum[2], qop), qop, decay.y_distance))
-    x, y, tx, ty, qop, distance = np.array(rows).reshape(-1, 6).T
     # The kernel and the oracle correct the slope by the distance in y.
-    return {"x": x, "y": y, "tx": tx, "ty": ty, "qop": qop, "y_distance": distance}
+    return dict(zip(TRACK_COLUMNS, np.array(rows).reshape(-1, 6).T, strict=True))
 
 
 def _at_ut(place: NDArray[np.float64], slopes: NDArray[np.float64], qop: float) -> tuple[float, float, float, float]:
@@ -140,8 +139,8 @@ def run_v0s(
     }
     for name in TRACK_COLUMNS:
         column = np.zeros((n, MAX_TRACKS_PER_EVENT), np.float32)
-        for event, row in zip(events, column, strict=True):
-            row[: len(event[name])] = event[name]
+        for event, places in zip(events, column, strict=True):
+            places[: len(event[name])] = event[name]
         given[f"downstream_tracks.{name}"] = column.ravel()
     limits = BatchLimits(events=n, meps=1, input_bytes=1 << 16, rows=1)
     columns = run_algorithms((algorithm,), given, n, limits, launch or on_cpu("baseline", v0_kernels()))
