@@ -63,6 +63,9 @@ from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_types
 from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
 from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets as scifi_hit_offsets
 from hltnode.processing.lhcb.secondary_vertices.collections import vertex_count, vertex_types
+from hltnode.processing.lhcb.secondary_vertices.downstream.collections import downstream_v0_count, downstream_v0_types
+from hltnode.processing.lhcb.secondary_vertices.downstream.field import v0_field_types
+from hltnode.processing.lhcb.secondary_vertices.downstream.find_v0s import find_v0s as find_downstream_v0s
 from hltnode.processing.lhcb.secondary_vertices.find_pairs import find_pairs
 from hltnode.processing.lhcb.secondary_vertices.fit_vertices import fit_vertices
 from hltnode.processing.lhcb.secondary_vertices.pair_v0s import pair_v0s
@@ -146,7 +149,7 @@ FORWARD_WITHOUT_UT = (
 MATCHING_WITHOUT_UT = tuple(
     algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
 )
-DOWNSTREAM = (search_downstream, select_downstream)
+DOWNSTREAM = (search_downstream, select_downstream, find_downstream_v0s)
 LUMINOSITY = (decode_plume, fill_counters)
 ECAL = (
     *(ecal_decode_cells, ecal_find_clusters, find_electrons, measure_showers, identify_electrons),
@@ -225,12 +228,17 @@ def _velo(algorithms: AlgorithmSequence) -> Sequence:
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
     """The sequence of a long tracking with the muon network, the electromagnetic calorimeter, the counters for
-    luminosity, and downstream tracks."""
+    luminosity, and downstream tracks with their vertices."""
     without = _long(*tracking)
     return Sequence(
         algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *LUMINOSITY, *DOWNSTREAM)),
         subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
-        counts={**without.counts, **_ECAL_COUNTS, "downstream_tracks": downstream_count},
+        counts={
+            **without.counts,
+            **_ECAL_COUNTS,
+            "downstream_tracks": downstream_count,
+            "downstream_v0s": downstream_v0_count,
+        },
         summary=LUMI_SUMMARY,
         skip_points=(*without.skip_points[:-1], (*without.skip_points[-1], ecal_decode_cells.name)),
     )
@@ -297,6 +305,8 @@ CHAIN = TriggerChain.offering(
             electron_network_types,
             lumi_types,
             vertex_types,
+            downstream_v0_types,
+            v0_field_types,
             selection_types,
         ),
     ),

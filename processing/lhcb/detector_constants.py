@@ -28,6 +28,7 @@ from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muo
 from hltnode.processing.lhcb.muon.muon_network import MuonNetwork, muon_network
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out, scifi_sipms
+from hltnode.processing.lhcb.secondary_vertices.downstream.field import v0_field, v0_field_record
 from hltnode.processing.lhcb.tracks.downstream.field import downstream_field, field_record
 from hltnode.processing.lhcb.tracks.downstream.ghost_network import DownstreamNetwork, downstream_network
 from hltnode.processing.lhcb.tracks.kalman.collections import velo_field
@@ -116,6 +117,7 @@ _READ: Mapping[str, Read] = {
     downstream_field.name: lambda directory: _bytes(field_record(_parameters(directory))),
     downstream_network.name: lambda directory: _bytes(DownstreamNetwork.load_or_builtin(directory).to_bytes()),
     velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
+    v0_field.name: lambda directory: _bytes(v0_field_record(_magnet(directory))),
     lumi_scales.name: lambda _: _bytes(scales_table()),
     muon_network.name: lambda _: _bytes(MuonNetwork.builtin().to_bytes()),
     electron_network.name: lambda _: _bytes(ElectronNetwork.builtin().to_bytes()),

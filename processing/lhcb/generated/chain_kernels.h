@@ -31,6 +31,7 @@
 #include "lhcb/raw_data/missing_detectors.cuh"
 #include "lhcb/scifi/decode_clusters.cuh"
 #include "lhcb/scifi/hit_offsets.cuh"
+#include "lhcb/secondary_vertices/downstream/find_v0s.cuh"
 #include "lhcb/secondary_vertices/find_pairs.cuh"
 #include "lhcb/secondary_vertices/fit_vertices.cuh"
 #include "lhcb/secondary_vertices/pair_v0s.cuh"
@@ -138,6 +139,7 @@
     X(luminosity_fill_counters) \
     X(downstream_search_ut) \
     X(downstream_select_tracks) \
+    X(downstream_find_v0s) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \

@@ -1,7 +1,7 @@
 """Selection lines of LHCb. A file of lines begins with `from hltnode.processing.lhcb.lines import *`."""
 
 from hltnode.processing.lhcb.lines.composite_inputs import composite
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
+from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
 from hltnode.processing.lhcb.lines.inputs import (
     any_pv,
     dielectrons,
@@ -14,7 +14,6 @@ from hltnode.processing.lhcb.lines.inputs import (
     muons,
     photon_pairs,
     photons,
-    primary_vertices,
     two_track_vertices,
     v0_pairs,
     v0s,
@@ -37,6 +36,7 @@ from hltnode.processing.lhcb.lines.prefilters import (
     velo_closed,
     velo_open,
 )
+from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.selection.expressions.functions import atan2, exp, log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.expressions.units import GeV, MeV, TeV, m, mm, mrad, rad, um
 from hltnode.processing.selection.lines.histogram import Histogram
@@ -66,6 +66,7 @@ __all__ = [
     "dimuons",
     "displaced_vertices",
     "downstream_tracks",
+    "downstream_v0s",
     "ecal_clusters",
     "electrons",
     "event",

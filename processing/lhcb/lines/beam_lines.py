@@ -6,7 +6,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Count, Distance, Length, Momentum
-from hltnode.processing.lhcb.lines.inputs import event, primary_vertices, velo_tracks
+from hltnode.processing.lhcb.lines.inputs import event, velo_tracks
+from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.inputs import count_of
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

@@ -8,14 +8,8 @@ from functools import partial
 from typing import Any
 
 from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.lhcb.lines.inputs import (
-    dimuons,
-    displaced_vertices,
-    event,
-    long_tracks,
-    primary_vertices,
-    velo_tracks,
-)
+from hltnode.processing.lhcb.lines.inputs import dimuons, displaced_vertices, event, long_tracks, velo_tracks
+from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon_x, muon_z
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_x, scifi_z
 from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_z

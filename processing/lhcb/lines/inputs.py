@@ -43,7 +43,8 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     photon_pairs as photon_pair_collection,
 )
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
+from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
+from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.muon.collections import (
     FEATURES,
     long_is_muon,
@@ -52,7 +53,7 @@ from hltnode.processing.lhcb.muon.collections import (
     long_muon_nn,
     muon_count,
 )
-from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pvs, vertices
+from hltnode.processing.lhcb.primary_vertices.collections import pv_count
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi.collections import scifi_count
 from hltnode.processing.lhcb.secondary_vertices.collections import (
@@ -150,19 +151,6 @@ def _muon_features() -> dict[str, FieldOf]:
         fields[name] = ColumnField(long_muon_features, text, element=i)
     return fields
 
-
-primary_vertices = Input(
-    "primary vertices",
-    "vertices of proton collisions",
-    {
-        "x": ColumnField(vertices, "position", LENGTH, "x"),
-        "y": ColumnField(vertices, "position", LENGTH, "y"),
-        "z": ColumnField(vertices, "position", LENGTH, "z"),
-        "n_tracks": ColumnField(vertices, "sum of the weights of its tracks", NO_UNIT, "n_tracks"),
-    },
-    collection=pvs,
-    count=pv_count,
-)
 
 velo_tracks = Input(
     "VELO tracks",
@@ -514,6 +502,7 @@ INPUTS = {
     "primary_vertices": primary_vertices,
     "long_tracks": long_tracks,
     "downstream_tracks": downstream_tracks,
+    "downstream_v0s": downstream_v0s,
     "muons": muons,
     "electrons": electrons,
     "ecal_clusters": ecal_clusters,

@@ -16,6 +16,8 @@ from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonSoft,
     DisplacedDiMuon,
 )
+from hltnode.processing.lhcb.lines.downstream_lines import LINES as _DOWNSTREAM
+from hltnode.processing.lhcb.lines.downstream_lines import TYPES as _DOWNSTREAM_TYPES
 from hltnode.processing.lhcb.lines.electron_lines import (
     DiElectronHighMass,
     DiElectronLowMass,
@@ -212,13 +214,11 @@ _NOT_MADE = {
     "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
     "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
     "Hlt1PlumeActivity": "cuts on channels of the luminometer PLUME, which are no fields of lines",
-    "Hlt1DownstreamKsToPiPi": "needs vertices of downstream tracks, which no sequence makes",
-    "Hlt1DownstreamLambdaToPPi": "needs vertices of downstream tracks, which no sequence makes",
 }
 
 _WITH_COMPOSITES = NamedMenu(
     lines=(*_EVENTS, *_TRACKS, *_COMPOSITES),
-    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_COMPOSITES_WITH_ECAL)},
+    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_DOWNSTREAM, *_COMPOSITES_WITH_ECAL)},
     not_available=_NOT_MADE,
 )
 """The menu of proton collisions, with the lines on decays into more than two tracks."""
@@ -246,11 +246,12 @@ HLT1_MENU = Menu(
         *(Pi02GammaGamma, Pi02GammaGammaOuter, Pi02GammaGammaMiddle, Pi02GammaGammaInner),
         *(Pi02GammaGammaMiddleOuterMixed, Pi02GammaGammaMiddleInnerMixed),
         *_COMPOSITE_TYPES,
+        *_DOWNSTREAM_TYPES,
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={
         **{"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
-        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL),
+        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_DOWNSTREAM),
     },
     not_available=_NOT_MADE,
     prefilters=PREFILTERS,

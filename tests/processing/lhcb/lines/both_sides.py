@@ -14,6 +14,7 @@ from tests.processing.lhcb.lines.candidates import (
     Candidate,
     Cluster,
     Dielectron,
+    DownstreamV0,
     Event,
     PhotonPair,
     Pv,
@@ -502,6 +503,28 @@ def pi0(regions: tuple[str, str] | None = None) -> tuple[Event, Sides]:
 
 Cases = tuple[Candidate, Sides]
 
+
+def downstream(base: DownstreamV0, pt: float, ip: tuple[float, float], track_pt: float = 0) -> tuple[Candidate, Sides]:
+    """Sides of the cuts that all lines on downstream V0s have."""
+    sides = [*above("pt", pt), *above("min_pt", track_pt), *below("chi2", 10), *below("ip", ip[1])]
+    return base, [*sides, *(at_least("ip", ip[0]) if ip[0] else only([{"ip": 0.0}]))]
+
+
+def downstream_ks(pt: float, ip: tuple[float, float], track_pt: float = 0) -> tuple[Candidate, Sides]:
+    base, sides = downstream(DownstreamV0(ks=True, m_pipi=497.0, ip=ip[1] - 1), pt, ip, track_pt)
+    return base, [*sides, *inside("m_pipi", 472.6, 522.6), *only([], [{"ks": False}])]
+
+
+def downstream_lambda(pt: float, ip: tuple[float, float]) -> tuple[Candidate, Sides]:
+    base, sides = downstream(DownstreamV0(lambda0=True, m_ppi=1115.0, ip=ip[1] - 1), pt, ip)
+    return base, [*sides, *inside("m_ppi", 1105.7, 1125.7), *only([], [{"lambda0": False}])]
+
+
+def downstream_photon() -> tuple[Candidate, Sides]:
+    base, sides = downstream(DownstreamV0(photon=True, m_ee=3.0), 1500, (0, 5))
+    return base, [*sides, *below("m_ee", 10), *only([], [{"photon": False}])]
+
+
 BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1Passthrough": (Event(), only([{"has_odin": False}, {"passes_gec": False}])),
     "Hlt1VeloMicroBias": (Event(velo_tracks=(VeloTrack(),)), only([], [{"velo_tracks": ()}])),
@@ -567,6 +590,12 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1Pi02GammaGammaMiddleOuterMixed": pi0(("middle", "outer")),
     "Hlt1Pi02GammaGammaMiddleInnerMixed": pi0(("middle", "inner")),
     "Hlt1CaloDigitsMinADC": (Event(ecal_max_adc=500), only([{"ecal_max_adc": 4095}], [{"ecal_max_adc": 499}])),
+    "Hlt1DownstreamKsToPiPi": downstream_ks(2000, (3, 30)),
+    "Hlt1DownstreamKsToPiPiPrompt": downstream_ks(500, (0, 3)),
+    "Hlt1DownstreamLambdaToPPi": downstream_lambda(2000, (3, 30)),
+    "Hlt1DownstreamLambdaToPPiPrompt": downstream_lambda(500, (0, 3)),
+    "Hlt1DownstreamGammaToEE": downstream_photon(),
+    "Hlt1DownstreamTwoTrackKs": downstream_ks(3500, (0, 5), 550),
 }  # fmt: skip
 
 

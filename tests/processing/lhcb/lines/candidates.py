@@ -29,6 +29,7 @@ from hltnode.processing.lhcb.secondary_vertices.collections import (
     MAX_VERTICES_PER_EVENT,
     VertexKind,
 )
+from hltnode.processing.lhcb.secondary_vertices.downstream.collections import MAX_V0S_PER_EVENT, DownstreamV0Kind
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 from hltnode.processing.lhcb.velo.collections import NO_PV
 from hltnode.processing.selection.lines.line_type import LineType
@@ -212,6 +213,35 @@ DIELECTRON_NUMBERS = tuple(field.name for field in fields(Dielectron) if field.t
 
 
 @dataclass(frozen=True)
+class DownstreamV0(_Single):
+    """A vertex of two downstream tracks that is a candidate of no line."""
+
+    ks: bool = False
+    lambda0: bool = False
+    photon: bool = False
+    chi2: float = 1.0
+    ip: float = 1.0
+    pt: float = 1e4
+    min_pt: float = 1e3
+    m_pipi: float = 1.0
+    m_ppi: float = 1.0
+    m_ee: float = 100.0
+
+    @property
+    def kind(self) -> int:
+        """The bits of DownstreamV0Kind."""
+        kinds = {
+            DownstreamV0Kind.DOWNSTREAM_KS: self.ks,
+            DownstreamV0Kind.DOWNSTREAM_LAMBDA: self.lambda0,
+            DownstreamV0Kind.DOWNSTREAM_PHOTON: self.photon,
+        }
+        return sum(int(bit) for bit, holds in kinds.items() if holds)
+
+
+DOWNSTREAM_V0_NUMBERS = tuple(field.name for field in fields(DownstreamV0) if field.type == "float")
+
+
+@dataclass(frozen=True)
 class Event:
     event_type: int = 0
     crossing_type: int = 3
@@ -229,6 +259,7 @@ class Event:
     clusters: Sequence[Cluster] = ()
     photon_pairs: Sequence[PhotonPair] = ()
     dielectrons: Sequence[Dielectron] = ()
+    downstream_v0s: Sequence[DownstreamV0] = ()
     ecal_max_adc: int = 0
     ecal_energy: float = 0.0
 
@@ -239,7 +270,7 @@ class Event:
         return [UPSTREAM, *self.primary_vertices, *(owner.pv for owner in owners if owner.pv is not None)]
 
 
-Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron
+Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | DownstreamV0
 
 
 def event_with(candidate: Candidate) -> Event:
@@ -251,6 +282,8 @@ def event_with(candidate: Candidate) -> Event:
             return Event(clusters=(NO_PHOTON, first, second), photon_pairs=(PhotonPair(), candidate))
         case Dielectron():
             return Event(long_tracks=_tracks_of(candidate), dielectrons=(Dielectron(), candidate))
+        case DownstreamV0():
+            return Event(downstream_v0s=(DownstreamV0(), candidate))
         case Track():
             return Event(long_tracks=(UNSELECTED, candidate))
         case Vertex():
@@ -280,10 +313,10 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
     odin = np.zeros(n, ODIN_DATA.dtype)
     flags = np.zeros(n, np.uint32)
     pvs = np.zeros((n, MAX_PVS), PRIMARY_VERTEX.dtype)
-    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons = (
+    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, downstream = (
         _Table(n, most) for most in (VELO_PLACES, *_MOST)
     )
-    counts = np.zeros((n, 9), np.uint32)
+    counts = np.zeros((n, 10), np.uint32)
     for number, event in enumerate(events):
         for name in ("event_type", "crossing_type", "orbit", "tae_central", "tae_half_window"):
             odin[name][number] = getattr(event, name)
@@ -313,13 +346,16 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
             dielectrons.fill(
                 number, i, **numbers, same_sign=electrons.same_sign, pv=places.pv(electrons.pv), tracks=both
             )
+        for i, v0 in enumerate(event.downstream_v0s):
+            numbers = {name: getattr(v0, name) for name in DOWNSTREAM_V0_NUMBERS}
+            downstream.fill(number, i, **numbers, kind=v0.kind)
         collections = (
             *(event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs),
-            *(event.clusters, event.photon_pairs, event.dielectrons),
+            *(event.clusters, event.photon_pairs, event.dielectrons, event.downstream_v0s),
         )
         counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
     names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
-    of_ecal = ("ecal_clusters", "photon_pairs", "dielectrons")
+    others = ("ecal_clusters", "photon_pairs", "dielectrons", "downstream_v0s")
     columns = {
         "events.odin": odin,
         "events.flags": flags,
@@ -333,16 +369,17 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         **clusters.columns("ecal_clusters"),
         **photon_pairs.columns("photon_pairs"),
         **dielectrons.columns("dielectrons"),
+        **downstream.columns("downstream_v0s"),
         "events.ecal_max_adc": np.array([event.ecal_max_adc for event in events], np.uint32),
         "events.ecal_energy": np.array([event.ecal_energy for event in events], np.float32),
-        **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *of_ecal))},
+        **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *others))},
     }
     return Case(tuple(line.line() for line in lines), EVENT_WORDS, columns, limits)
 
 
 _MOST = (
     *(MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT),
-    *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT),
+    *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT, MAX_V0S_PER_EVENT),
 )
 
 

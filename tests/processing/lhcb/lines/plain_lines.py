@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hltnode.processing.lhcb.lines.two_track_network import FILE
-from tests.processing.lhcb.lines.candidates import Dielectron, Event, PhotonPair, Pv, Track, Vertex
+from tests.processing.lhcb.lines.candidates import Dielectron, DownstreamV0, Event, PhotonPair, Pv, Track, Vertex
 
 D0 = 1864.84
 NETWORK = json.loads(FILE.read_text())
@@ -363,7 +363,39 @@ ECAL_LINES: Mapping[str, Plain] = {
     "Hlt1CaloDigitsMinADC": lambda e: e.ecal_max_adc >= 500,
 }
 """Lines that need the calorimeter."""
-PLAIN_LINES = {**PLAIN_LINES, **ECAL_LINES}
+
+
+def downstream(v: DownstreamV0, pt: float, ip: tuple[float, float], track_pt: float = 0) -> bool:
+    return bool(v.pt > pt and v.min_pt > track_pt and v.chi2 < 10 and ip[0] <= v.ip < ip[1])
+
+
+def downstream_ks(event: Event, pt: float, ip: tuple[float, float], track_pt: float = 0) -> bool:
+    return any(
+        v.ks and bool(np.float32(472.6) < v.m_pipi < np.float32(522.6)) and downstream(v, pt, ip, track_pt)
+        for v in event.downstream_v0s
+    )
+
+
+def downstream_lambda(event: Event, pt: float, ip: tuple[float, float]) -> bool:
+    return any(
+        v.lambda0 and bool(np.float32(1105.7) < v.m_ppi < np.float32(1125.7)) and downstream(v, pt, ip)
+        for v in event.downstream_v0s
+    )
+
+
+def downstream_photon(event: Event) -> bool:
+    return any(v.photon and bool(v.m_ee < 10) and downstream(v, 1500, (0, 5)) for v in event.downstream_v0s)
+
+
+DOWNSTREAM_LINES: Mapping[str, Plain] = {
+    "Hlt1DownstreamKsToPiPi": partial(downstream_ks, pt=2000, ip=(3, 30)),
+    "Hlt1DownstreamKsToPiPiPrompt": partial(downstream_ks, pt=500, ip=(0, 3)),
+    "Hlt1DownstreamLambdaToPPi": partial(downstream_lambda, pt=2000, ip=(3, 30)),
+    "Hlt1DownstreamLambdaToPPiPrompt": partial(downstream_lambda, pt=500, ip=(0, 3)),
+    "Hlt1DownstreamGammaToEE": downstream_photon,
+    "Hlt1DownstreamTwoTrackKs": partial(downstream_ks, pt=3500, ip=(0, 5), track_pt=550),
+}
+PLAIN_LINES = {**PLAIN_LINES, **ECAL_LINES, **DOWNSTREAM_LINES}
 
 SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1Passthrough": (1e-4, 1),
@@ -387,5 +419,7 @@ SCALES: Mapping[str, tuple[float, float]] = {
     **{name: (1, 0.02) for name, (_, _, same) in BY_NETWORK.items() if same or name.endswith("Norm")},
     **{name: (0.05, 1) for name in ECAL_LINES if name.startswith("Hlt1Pi02GammaGamma")},
     "Hlt1CaloDigitsMinADC": (1, 0.001),
+    "Hlt1DownstreamKsToPiPiPrompt": (1, 0.001),
+    "Hlt1DownstreamLambdaToPPiPrompt": (1, 0.001),
 }
 """Prescale and postscale; other lines have none."""

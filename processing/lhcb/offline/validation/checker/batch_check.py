@@ -51,4 +51,7 @@ def check_batch(
         None if clusters is None else clusters.of_kept_events(kept),
         [it.showers for it in truth if it is not None],
         None if found.downstream is None else found.downstream.of_kept_events(kept),
+        None
+        if found.downstream_v0s is None or found.downstream is None
+        else found.downstream_v0s.of_kept_tracks(kept[found.downstream.event]),
     )

@@ -18,6 +18,7 @@ from hltnode.processing.lhcb.offline.validation.checker.curves import Curves
 from hltnode.processing.lhcb.offline.validation.checker.decays import DecayChecks, VertexTable
 from hltnode.processing.lhcb.offline.validation.checker.downstream import DownstreamCounts
 from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import DownstreamTrackCounts
+from hltnode.processing.lhcb.offline.validation.checker.downstream_v0s import downstream_checks
 from hltnode.processing.lhcb.offline.validation.checker.losses import LossCounts
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches, match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import MuonIdCounts
@@ -55,6 +56,7 @@ class Checker:
         self.losses: LossCounts | None = None
         self.downstream: DownstreamCounts | None = None
         self.downstream_tracks: DownstreamTrackCounts | None = None
+        self.downstream_decays: DecayChecks | None = None
         self.decays: DecayChecks | None = None
         self.faults = TruthFaults()
         self.cut_events = 0
@@ -69,13 +71,14 @@ class Checker:
         ecal_clusters: ClusterTable | None = None,
         showers: Sequence[NDArray[np.void] | None] = (),
         downstream: TrackTable | None = None,
+        downstream_v0s: VertexTable | None = None,
     ) -> None:
         """Compare a batch of events.
 
         tracks: those of each stage that ran; pvs: for each event f32[n, 6] = x, y, z (mm) and their variances (mm²);
         vertices: the true collisions of each event, None where its truth has none; two_track: vertices of two long
         tracks; ecal_clusters: of the calorimeter; showers: the true ones of each event, None where its truth has none;
-        downstream: the downstream tracks.
+        downstream: the downstream tracks; downstream_v0s: their vertices.
         """
         self.events += particles.n_events
         # Samples without collisions have no origins of particles.
@@ -100,7 +103,11 @@ class Checker:
             self._add_long(tracks[Stage.LONG], particles, matches, two_track, has_origins)
         if downstream is not None:
             self.downstream_tracks = self.downstream_tracks or DownstreamTrackCounts()
-            self.downstream_tracks.add(particles, downstream)
+            of_downstream = match_tracks(downstream, particles)
+            self.downstream_tracks.add(particles, downstream, of_downstream)
+            if downstream_v0s is not None:
+                self.downstream_decays = self.downstream_decays or downstream_checks()
+                self.downstream_decays.add(downstream_v0s, downstream, particles, of_downstream, has_origins)
 
     def _add_electrons(
         self, long: TrackTable, particles: ParticleTable, matches: TrackMatches, clusters: ClusterTable
@@ -184,6 +191,9 @@ class Checker:
             result["downstream"] = self.downstream.result()
         if self.downstream_tracks is not None:
             result.setdefault("downstream", {})["tracks"] = self.downstream_tracks.result()
+        if self.downstream_decays is not None:
+            result["downstream"]["decays"] = self.downstream_decays.result()
+            result["downstream"]["masses"] = self.downstream_decays.masses()
         if curves := self.curves.result():
             result["curves"] = curves
         if Stage.LONG in self.resolutions and (momentum := self.resolutions[Stage.LONG].momentum()):

@@ -1,9 +1,10 @@
-"""Two-track vertices against decays in truth: efficiency, resolution, pulls and mass peaks, by kind of decay.
+"""Vertices of two tracks against decays in truth: efficiency, resolution, pulls and mass peaks, by kind of decay.
 
-A decay to find has two daughters, reconstructible as long tracks in 2 < eta < 5. A vertex belongs to it if its two
-tracks match the daughters.
+A decay to find has two daughters, reconstructible as long tracks (or as another type of track) in 2 < eta < 5. A vertex
+belongs to it if its two tracks match the daughters.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,13 +26,13 @@ _N_BINS = 240
 
 @dataclass(frozen=True, slots=True)
 class DecayKind:
-    """A decay to two charged particles: kinds of mother and daughters (PDG numbers, without sign), the bit of the
-    vertices in which it is looked for, true mass and range of the histogram (MeV, PDG)."""
+    """A decay to two charged particles: kinds of mother and daughters (PDG numbers, without sign), the bit of `kind` of
+    the vertices in which it is looked for, true mass and range of the histogram (MeV, PDG)."""
 
     title: str
     mother: int
     daughters: tuple[int, int]
-    found_as: VertexKind
+    found_as: int
     mass: float
     low: float
     high: float
@@ -60,10 +61,10 @@ def _residuals() -> dict[str, ResidualHistogram]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VertexTable:
-    """Two-track vertices of a batch, one row each.
+    """Vertices of two tracks of a batch, one row each.
 
-    tracks i64[n, 2]: rows in the table of long tracks; place, variance f64[n, 3]: mm, mm²; kind: bits of VertexKind;
-    masses: MeV, f64[n] by name of the decay.
+    tracks i64[n, 2]: rows in the table of tracks; place, variance f64[n, 3]: mm, mm², NaN for vertices without errors;
+    kind: bits of VertexKind or of DownstreamV0Kind; masses: MeV, f64[n] by name of the decay.
     """
 
     tracks: Int64Array
@@ -83,7 +84,8 @@ class VertexTable:
 @dataclass(slots=True)
 class DecayCounts:
     """Sums of one kind of decay. `with_tracks`: both daughters have long tracks; `found`: these make a vertex that is a
-    candidate of the kind. `all`, `true`: masses of all candidates of opposite charge, and of those that are the decay.
+    candidate of the kind; `with_ghost`: candidates with a track that matches no particle. `all`, `true`: masses of all
+    candidates of opposite charge, and of those that are the decay.
     """
 
     kind: DecayKind
@@ -91,6 +93,7 @@ class DecayCounts:
     with_tracks: int = 0
     found: int = 0
     candidates: int = 0
+    with_ghost: int = 0
     residuals: dict[str, ResidualHistogram] = field(default_factory=_residuals)
     all: NDArray[np.float64] = field(default_factory=lambda: np.zeros(_N_BINS))
     true: NDArray[np.float64] = field(default_factory=lambda: np.zeros(_N_BINS))
@@ -117,6 +120,7 @@ class DecayCounts:
             "efficiency": ratio(self.found, self.reconstructible),
             "efficiency_with_tracks": ratio(self.found, self.with_tracks),
             "candidates": self.candidates,
+            "with_ghost": self.with_ghost,
             "resolution": {
                 name: {"unit": residual.unit, **residual.result()["summary"]}
                 for name, residual in self.residuals.items()
@@ -145,33 +149,50 @@ def _drawn(peak: MassPeak, bin_width: float) -> dict[str, list[float]]:
     return {"mass": mass.tolist(), "entries": (peak.density(mass) * bin_width).tolist()}
 
 
-class DecayChecks:
-    """Counts of all kinds of decays, summed over events."""
+Belongs = Callable[[ParticleTable], Mask]
 
-    def __init__(self) -> None:
-        self.counts = {name: DecayCounts(kind) for name, kind in DECAYS.items()}
+
+def _long(particles: ParticleTable) -> Mask:
+    return particles.is_long & particles.in_acceptance
+
+
+class DecayChecks:
+    """Counts of all kinds of decays, summed over events.
+
+    kinds: by name in JSON. daughters: the particles to find. residuals: makes the histograms of a kind.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, DecayKind] = DECAYS,
+        daughters: Belongs = _long,
+        residuals: Callable[[], dict[str, ResidualHistogram]] = _residuals,
+    ) -> None:
+        self.counts = {name: DecayCounts(kind, residuals=residuals()) for name, kind in kinds.items()}
+        self._daughters = daughters
 
     def add(
         self,
         vertices: VertexTable,
-        long: TrackTable,
+        tracks: TrackTable,
         particles: ParticleTable,
         matches: TrackMatches,
         has_origins: bool,
     ) -> None:
-        """Count a batch; has_origins: the truth has the origins of particles."""
+        """Count a batch; tracks: those of the vertices; has_origins: the truth has the origins of particles."""
         tracked = np.zeros(len(particles), dtype=bool)
         tracked[matches.particle] = True
         # A track that matches several particles counts for the first.
-        particle_of = np.full(len(long), -1)
+        particle_of = np.full(len(tracks), -1)
         particle_of[matches.track[::-1]] = matches.particle[::-1]
         of_vertex = np.sort(particle_of[vertices.tracks], axis=1)
         n = max(len(particles), 1)
         keys = np.where((of_vertex >= 0).all(axis=1), of_vertex[:, 0] * n + of_vertex[:, 1], -1)
         is_neutral = vertices.kind & VertexKind.VERTEX_SAME_SIGN == 0
+        wanted = self._daughters(particles)
         for name, counts in self.counts.items():
-            kind = DECAYS[name]
-            daughters = decays_of(particles, kind)
+            kind = counts.kind
+            daughters = decays_of(particles, kind, wanted)
             decay = daughters[:, 0] * n + daughters[:, 1]
             candidate = (vertices.kind & kind.found_as != 0) & is_neutral
             is_true = candidate & np.isin(keys, decay)
@@ -179,6 +200,7 @@ class DecayChecks:
             counts.with_tracks += int(tracked[daughters].all(axis=1).sum())
             counts.found += len(np.unique(keys[is_true]))
             counts.candidates += int(candidate.sum())
+            counts.with_ghost += int((candidate & (keys < 0)).sum())
             masses = vertices.masses[name]
             counts.all += np.histogram(masses[candidate], counts.edges)[0]
             counts.true += np.histogram(masses[is_true], counts.edges)[0]
@@ -194,12 +216,12 @@ class DecayChecks:
         return {name: counts.mass() for name, counts in self.counts.items()}
 
 
-def decays_of(particles: ParticleTable, kind: DecayKind) -> Int64Array:
-    """The daughters of the decays to find, i64[n, 2]: rows of particles, the smaller first."""
+def decays_of(particles: ParticleTable, kind: DecayKind, wanted: Mask) -> Int64Array:
+    """The daughters of the decays to find, i64[n, 2]: rows of particles, the smaller first. wanted: particles that may
+    be daughters."""
     pid = np.abs(particles.pid)
-    wanted = np.isin(pid, kind.daughters) & (np.abs(particles.mother_pid) == kind.mother)
-    wanted &= particles.is_long & particles.in_acceptance
-    row = np.flatnonzero(wanted)
+    of_kind = np.isin(pid, kind.daughters) & (np.abs(particles.mother_pid) == kind.mother)
+    row = np.flatnonzero(of_kind & wanted)
     mother = particles.event[row] << ID_BITS | particles.mother_key[row]
     order = np.argsort(mother, kind="stable")
     row, mother = row[order], mother[order]
@@ -218,4 +240,5 @@ def _add_residuals(
     for i, axis in enumerate(_AXES):
         residual = vertices.place[chosen, i] - origin[:, i]
         residuals[f"d{axis}"].add(residual, origin[:, 2])
-        residuals[f"pull_{axis}"].add(residual / np.sqrt(vertices.variance[chosen, i]), origin[:, 2])
+        if (pull := residuals.get(f"pull_{axis}")) is not None:
+            pull.add(residual / np.sqrt(vertices.variance[chosen, i]), origin[:, 2])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
+from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.scifi.collections import NO_HIT
@@ -95,9 +95,8 @@ class DownstreamTrackCounts:
         self.categories = {name: _Category() for name in CATEGORIES}
         self._momentum: list[Float64Array] = []
 
-    def add(self, particles: ParticleTable, tracks: TrackTable) -> None:
+    def add(self, particles: ParticleTable, tracks: TrackTable, matches: TrackMatches) -> None:
         """Count a batch."""
-        matches = match_tracks(tracks, particles)
         is_found = np.zeros(len(particles), dtype=bool)
         is_found[matches.particle] = True
         self.events += particles.n_events

@@ -26,6 +26,11 @@ from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import
     has_downstream,
     read_downstream,
 )
+from hltnode.processing.lhcb.offline.validation.checker.downstream_v0s import (
+    DOWNSTREAM_V0_COLUMNS,
+    has_downstream_v0s,
+    read_downstream_v0s,
+)
 from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     LONG_COLUMNS,
     VERTEX_COLUMNS,
@@ -38,6 +43,7 @@ from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackState
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi import collections as scifi
+from hltnode.processing.lhcb.secondary_vertices.downstream.collections import downstream_v0_count, downstream_v0s
 from hltnode.processing.lhcb.tracks.downstream.collections import downstream_count, downstream_tracks
 from hltnode.processing.lhcb.tracks.kalman.collections import (
     long_beam_state,
@@ -105,6 +111,7 @@ def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[
     columns += (*CLUSTER_COLUMNS, *ELECTRON_COLUMNS) if has_calorimeter(sequence) else ()
     columns += SCORE_COLUMNS if has_scores(sequence) else ()
     columns += DOWNSTREAM_COLUMNS if has_downstream(sequence) else ()
+    columns += DOWNSTREAM_V0_COLUMNS if has_downstream_v0s(sequence) else ()
     return tuple(dict.fromkeys(column.name for column in columns))
 
 
@@ -118,7 +125,7 @@ class ReconstructedBatch:
     """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
     FT_TYPE), the positions of its VELO hits (f32[n, 3] in mm), its vertices (f32[n, 6] = x, y, z in mm and their
     variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks,
-    clusters of the calorimeter and downstream tracks, None of a sequence without."""
+    clusters of the calorimeter, downstream tracks and their vertices, None of a sequence without."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
@@ -129,6 +136,7 @@ class ReconstructedBatch:
     two_track: VertexTable | None
     clusters: ClusterTable | None = None
     downstream: TrackTable | None = None
+    downstream_v0s: VertexTable | None = None
 
 
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
@@ -139,7 +147,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     hits = {VP_TYPE: Hits.read(workspace, velo.cluster_offset, velo.cluster_count, velo.hit_id)}
     found = _VeloTracks.read(workspace, hits[VP_TYPE])
     tracks = {Stage.VELO: found.table}
-    two_track, downstream = None, None
+    two_track, downstream, of_downstream = None, None, None
     if _has_ut(sequence):
         hits[UT_TYPE] = Hits.read(workspace, *_UT_HITS)
     if Stage.UT in stages:
@@ -153,6 +161,9 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     if has_downstream(sequence):
         of = Objects(workspace, downstream_tracks, downstream_count)
         downstream = read_downstream(of, hits[UT_TYPE], hits[FT_TYPE])
+        if has_downstream_v0s(sequence):
+            v0s = Objects(workspace, downstream_v0s, downstream_v0_count)
+            of_downstream = read_downstream_v0s(v0s, of.first_row)
     n_pvs = workspace.fetch("pvs.count")[:n_events]
     pvs = workspace.fetch("pvs.vertex").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
@@ -169,6 +180,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         two_track=two_track,
         clusters=ClusterTable.read(workspace) if has_calorimeter(sequence) else None,
         downstream=downstream,
+        downstream_v0s=of_downstream,
     )
 
 

@@ -38,6 +38,9 @@ def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> st
         sections.append(Section("Primary vertices", _vertex_figures(to_draw)))
     if (vertices := results[0][1].get("vertices")) and any(sum(of["true"]) for of in vertices["masses"].values()):
         sections.append(Section("Decays to two long tracks", [_masses(vertices["masses"])]))
+    downstream = results[0][1].get("downstream", {}).get("masses", {})
+    if any(sum(of["true"]) for of in downstream.values()):
+        sections.append(Section("Decays to two downstream tracks", [_masses(downstream, "downstream")]))
     names = [name for name, _ in results]
     judged = verdicts([result for _, result in results])
     verdict, kind = summary(judged)
@@ -134,12 +137,12 @@ def _curves(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> list[D
     ]
 
 
-def _masses(masses: dict[str, Any]) -> Drawn:
+def _masses(masses: dict[str, Any], tracks: str = "long") -> Drawn:
     return drawn(
         mass_figure(masses),
-        "Masses of vertices of two long tracks of opposite charge, and of those that are the decay; the line is a "
-        "Gaussian core over a straight background, the dotted line the true mass. The width of the φ includes its "
-        "natural width (4.2 MeV).",
+        f"Masses of vertices of two {tracks} tracks of opposite charge, and of those that are the decay; the line is a "
+        "Gaussian core over a straight background, the dotted line the true mass."
+        + (" The width of the φ includes its natural width (4.2 MeV)." if "phi" in masses else ""),
     )
 
 

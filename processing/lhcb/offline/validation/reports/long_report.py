@@ -50,8 +50,8 @@ def curve_lines(curves: Curves) -> list[str]:
     return ["Efficiency against ghosts, the last line of each is the operating point:", *lines] if lines else []
 
 
-def decay_lines(decays: DecayChecks) -> list[str]:
-    """Found decays, resolutions, and masses."""
+def decay_lines(decays: DecayChecks, title: str = "Decays to two long tracks:") -> list[str]:
+    """Found decays, resolutions, and masses, below the title."""
     lines = []
     for name, counts in decays.counts.items():
         if not counts.reconstructible:
@@ -60,7 +60,7 @@ def decay_lines(decays: DecayChecks) -> list[str]:
             f"{name:<8}: {counts.found:6d}/{counts.reconstructible:6d} "
             f"{_percent(ratio(counts.found, counts.reconstructible))}"
             f" ({_percent(ratio(counts.found, counts.with_tracks))} of those with both tracks),"
-            f" candidates {counts.candidates}"
+            f" candidates {counts.candidates}, {counts.with_ghost} with a ghost"
         )
         widths = {of: residual.result()["summary"] for of, residual in counts.residuals.items()}
         if all(width["entries"] for width in widths.values()):
@@ -77,7 +77,7 @@ def decay_lines(decays: DecayChecks) -> list[str]:
                 f"{'':<8}  mass {peak.mass:.2f}+-{peak.mass_error:.2f} MeV (true {counts.kind.mass:.2f}), core width "
                 f"{peak.width:.2f}+-{peak.width_error:.2f} MeV, {peak.signal:.0f} over {peak.background:.0f}"
             )
-    return ["Decays to two long tracks:", *lines] if lines else []
+    return [title, *lines] if lines else []
 
 
 def downstream_lines(counts: DownstreamCounts) -> list[str]:

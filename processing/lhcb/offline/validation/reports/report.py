@@ -56,6 +56,8 @@ def format_report(checker: Checker, rows: RowChoice = EVERYTHING) -> str:
         blocks.append(downstream_lines(checker.downstream))
     if checker.downstream_tracks is not None:
         blocks.append(downstream_track_lines(checker.downstream_tracks))
+    if checker.downstream_decays is not None:
+        blocks.append(decay_lines(checker.downstream_decays, "Decays to two downstream tracks:"))
     text = "\n\n\n".join("\n".join(lines) for lines in _chosen(blocks, rows))
     left_out = "\n".join(_truth(checker))
     return "\n\n\n".join(part for part in (text, left_out) if part)

@@ -172,6 +172,44 @@ def test_downstream_tracks_are_counted_by_category_with_ghosts_and_momentum() ->
     assert "Downstream tracks (UT and SciFi):" in format_report(checker)
 
 
+def test_decays_behind_the_velo_are_found_by_vertices_of_downstream_tracks() -> None:
+    down = {"has_velo": False, "velo_ids": (), "is_long": False, "mother_pid": 310, "vertex_z": 1000.0}
+    particles = [
+        long_particle(2 * i + k, pid=sign * 211, charge=sign, mother_key=1000 + i, **down)
+        for i in range(3)
+        for k, sign in enumerate((1, -1))
+    ]
+    # A pion of the fourth decay has a VELO track.
+    particles += [
+        long_particle(6, pid=211, mother_key=1003, **down),
+        long_particle(7, pid=-211, charge=-1, mother_key=1003, **down | {"has_velo": True}),
+    ]
+    ids = [np.array(ut_ids(n) + scifi_ids(n), np.uint32) for n in (0, 1, 2, 3, 4)]
+    ids.append(np.array([*(ut_ids(i)[0] for i in range(4)), *scifi_ids(5)[:6], *scifi_ids(6)[:6]], np.uint32))
+    tracks = replace(TrackTable.of_events([ids]), p=np.full(6, 9000.0))
+    found = VertexTable(
+        tracks=np.array([(0, 1), (1, 5), (2, 3)]),
+        place=np.tile([0.0, 0.0, 1010.0], (3, 1)),
+        variance=np.full((3, 3), np.nan),
+        kind=np.array([1, 3, 2]),
+        masses={"ks": np.array([500.0, 480.0, 490.0]), "lambda": np.full(3, 1130.0)},
+    )
+    checker = Checker()
+    no_pvs, collision = np.empty((0, 6), np.float32), McVertex(n_tracks=4, x=0.0, y=0.0, z=0.0)
+    table = ParticleTable.of_particles([particles])
+    checker.add(table, {}, [no_pvs], [[collision]], downstream=tracks, downstream_v0s=found)
+    ks = checker.result()["downstream"]["decays"]["ks"]
+    # The vertex of the second decay is no candidate of K0S, the third decay has one track.
+    assert (ks["reconstructible"], ks["with_tracks"], ks["reconstructed"]) == (3, 2, 1)
+    assert (ks["candidates"], ks["with_ghost"]) == (2, 1)
+    assert set(ks["resolution"]) == {"dx", "dy", "dz"}
+    assert ks["resolution"]["dz"]["median"] == pytest.approx(10.0, abs=2.0)
+    masses = checker.result()["downstream"]["masses"]
+    assert (sum(masses["ks"]["all"]), sum(masses["ks"]["true"])) == (2, 1)
+    assert checker.result()["downstream"]["decays"]["lambda"]["candidates"] == 2
+    assert "Decays to two downstream tracks:" in format_report(checker)
+
+
 def pions_of_kaons(n: int) -> list[McParticle]:
     """Pairs of pions of n K0S, at z = 100 mm."""
     return [
