@@ -125,6 +125,9 @@ __device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, t
     return true;
 }
 
+/// Whether rounding has left all variances positive; those of y and z cannot become negative.
+__device__ bool has_variances(const tpc_state& t) { return t.ss > 0.f && t.qq > 0.f && t.ll > 0.f; }
+
 /// Clusters of a segment that none of the segments before it has.
 __device__ uint32_t new_clusters(const tpc_segments& of, const uint32_t* segments, uint32_t k)
 {
@@ -191,7 +194,8 @@ HLT_KERNEL(tpc_fit_merged_tracks)
             while (true) {
                 is_fitted = hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, p.energy_loss, most_charge, t,
                                               slice, fitted, charges);
-                if (2u * fitted >= fitted_outwards || !(most_charge < hlt::tpc_any_charge)) break;
+                if (2u * fitted >= fitted_outwards && hlt::has_variances(t)) break;
+                if (!(most_charge < hlt::tpc_any_charge)) break;
                 most_charge = hlt::tpc_any_charge;
                 t = outermost;
                 slice = outer_slice;
