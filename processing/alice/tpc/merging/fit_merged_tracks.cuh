@@ -4,8 +4,10 @@
 // particle. The fit takes the segments of the first way through the TPC, in the order of rows: outwards from the
 // parameters of the innermost segment, then, as second iteration, inwards from the result. Both start with standard
 // deviations ten times as wide. The first one scatters and loses energy as a pion. Its charges and its momentum choose
-// the particle of the second one. A fit that turns too far leaves the parameters of the innermost segment, n_fitted = 0
-// and a pion. Blocks of an event share its merged tracks; threads stride over them. Bounds: those of the segments.
+// the particle of the second one, which leaves out clusters with more than max_charge times the mean charge, unless
+// fewer than half of those of the first one are left. A fit that turns too far leaves the parameters of the innermost
+// segment, n_fitted = 0 and a pion. Blocks of an event share its merged tracks; threads stride over them. Bounds: those
+// of the segments.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_fit_merged_tracks.h"
@@ -26,44 +28,50 @@ struct tpc_segments {
 };
 
 /// Clusters of some segments, row by row outwards or inwards; of equal rows those of the segment that is first in this
-/// direction. A cluster that two segments share comes once.
+/// direction. A cluster that several segments share comes once.
 struct tpc_row_order {
     static constexpr uint8_t no_row = 255;  // of a segment without clusters that are left
     const uint32_t* segments;
     uint32_t n;
     bool outwards;
     uint8_t taken[tpc_max_segments], row[tpc_max_segments];  // clusters taken, and the row of the next one
-    uint32_t last;
 
     __device__ void start(const tpc_segments& of, bool to_outside)
     {
         outwards = to_outside;
-        last = tpc_no_end;
         for (uint32_t i = 0; i < n; ++i) {
             taken[i] = 0;
             row[i] = static_cast<uint8_t>(of.row(segments[i], outwards ? 0u : of.tracks[segments[i]].n_clusters - 1u));
         }
     }
+    /// The place of the next cluster of a segment among those of the tracks.
+    __device__ uint32_t place(const tpc_segments& of, uint32_t i) const
+    {
+        const uint32_t segment = segments[i], at = taken[i];
+        return of.first_hit[segment] + (outwards ? at : of.tracks[segment].n_clusters - 1u - at);
+    }
+    __device__ void advance(const tpc_segments& of, uint32_t i)
+    {
+        const bool is_last = ++taken[i] == of.tracks[segments[i]].n_clusters;
+        row[i] = is_last ? no_row : static_cast<uint8_t>(of.hits[place(of, i)].row);
+    }
     /// The place of the next cluster among those of the tracks, and the slice in which it is; false at the end.
     __device__ bool next(const tpc_segments& of, uint32_t& hit, uint32_t& slice)
     {
-        while (true) {
-            uint32_t found = n;
-            for (uint32_t k = 0; k < n; ++k) {
-                const uint32_t i = outwards ? k : n - 1u - k;
-                if (row[i] == no_row) continue;
-                if (found == n || (outwards ? row[i] < row[found] : row[i] > row[found])) found = i;
-            }
-            if (found == n) return false;
-            const uint32_t segment = segments[found], size = of.tracks[segment].n_clusters;
-            const uint32_t at = taken[found]++;
-            hit = of.first_hit[segment] + (outwards ? at : size - 1u - at);
-            slice = of.tracks[segment].slice;
-            row[found] = at + 1u == size ? no_row : static_cast<uint8_t>(of.hits[outwards ? hit + 1u : hit - 1u].row);
-            if (of.clusters[hit] == last) continue;
-            last = of.clusters[hit];
-            return true;
+        uint32_t found = n;
+        for (uint32_t k = 0; k < n; ++k) {
+            const uint32_t i = outwards ? k : n - 1u - k;
+            if (row[i] == no_row) continue;
+            if (found == n || (outwards ? row[i] < row[found] : row[i] > row[found])) found = i;
         }
+        if (found == n) return false;
+        hit = place(of, found);
+        slice = of.tracks[segments[found]].slice;
+        const uint8_t of_row = row[found];
+        const uint32_t cluster = of.clusters[hit];
+        for (uint32_t i = 0; i < n; ++i)
+            if (row[i] == of_row && of.clusters[place(of, i)] == cluster) advance(of, i);
+        return true;
     }
 };
 static_assert(tpc_rows <= tpc_row_order::no_row);
@@ -82,11 +90,15 @@ __device__ void forget(tpc_state& t)
     t.chi2 = 0.f;
 }
 
+/// More than the charge of any cluster per cm.
+constexpr float tpc_any_charge = 1e30f;
+
 /// Fit from a state in a slice through all clusters; false if the track turns too far. energy_loss: GeV per cm of a
-/// minimum ionising particle. The charges are those of the clusters that the fit takes.
+/// minimum ionising particle. most_charge: per cm; a cluster with more is left out, since charges of two particles
+/// overlap there, and its place lies between both. The charges are those of the clusters that the fit takes.
 __device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, tpc_row_order& order, bool outwards,
-                             float max_fit_chi2, float energy_loss, tpc_state& t, uint32_t& slice, uint32_t& fitted,
-                             tpc_charges& charges)
+                             float max_fit_chi2, float energy_loss, float most_charge, tpc_state& t, uint32_t& slice,
+                             uint32_t& fitted, tpc_charges& charges)
 {
     const float loss = energy_loss * ionisation_of(over_p2_of(t), filter.mass_square);
     forget(t);
@@ -101,15 +113,20 @@ __device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, t
         const float from_x = t.x;
         if (!propagate(filter, t, at.x)) return false;
         lose_energy(t, at.x - from_x, loss, filter.mass_square);
+        const float charge = static_cast<float>(of.hits[hit].charge);
+        if (charge_of_cm(t, charge, at.pad) > most_charge) continue;
         const tpc_errors errors = errors_at(filter, t, at.z, at.pad);
         if (distance2(t, errors, at.y, at.z) > max_fit_chi2) continue;
         update(t, errors, at.y, at.z);
         if (!is_within(filter, t.s)) return false;
-        charges.add(charge_of_cm(t, static_cast<float>(of.hits[hit].charge), at.pad));
+        charges.add(charge_of_cm(t, charge, at.pad));
         ++fitted;
     }
     return true;
 }
+
+/// Whether rounding has left all variances positive; those of y and z cannot become negative.
+__device__ bool has_variances(const tpc_state& t) { return t.ss > 0.f && t.qq > 0.f && t.ll > 0.f; }
 
 /// Clusters of a segment that none of the segments before it has.
 __device__ uint32_t new_clusters(const tpc_segments& of, const uint32_t* segments, uint32_t k)
@@ -163,16 +180,26 @@ HLT_KERNEL(tpc_fit_merged_tracks)
         hlt::tpc_state t = hlt::state_of(start);
         uint32_t slice = start.slice, fitted = 0, particle = 0;
         hlt::tpc_charges charges;
-        bool is_fitted =
-            hlt::fit_in_order(as_pion, of, order, true, p.max_fit_chi2, p.energy_loss, t, slice, fitted, charges);
-        const float ionisation = charges.lowest(p.kept_charges) / p.mip_charge;
+        bool is_fitted = hlt::fit_in_order(as_pion, of, order, true, p.max_fit_chi2, p.energy_loss, hlt::tpc_any_charge,
+                                           t, slice, fitted, charges);
+        const float mean_charge = charges.lowest(p.kept_charges), ionisation = mean_charge / p.mip_charge;
         if (is_fitted) {
             if (charges.n >= p.min_charges)
                 particle = hlt::particle_of(masses, ionisation, hlt::over_p2_of(t), p.separation);
             hlt::tpc_filter filter = as_pion;
             filter.mass_square = masses.of[particle];
-            is_fitted =
-                hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, p.energy_loss, t, slice, fitted, charges);
+            const hlt::tpc_state outermost = t;
+            const uint32_t outer_slice = slice, fitted_outwards = fitted;
+            float most_charge = p.max_charge * mean_charge;
+            while (true) {
+                is_fitted = hlt::fit_in_order(filter, of, order, false, p.max_fit_chi2, p.energy_loss, most_charge, t,
+                                              slice, fitted, charges);
+                if (2u * fitted >= fitted_outwards && hlt::has_variances(t)) break;
+                if (!(most_charge < hlt::tpc_any_charge)) break;
+                most_charge = hlt::tpc_any_charge;
+                t = outermost;
+                slice = outer_slice;
+            }
         }
         if (!is_fitted) {
             t = hlt::state_of(start);

@@ -34,6 +34,7 @@ fit_merged_tracks = Algorithm.beside(
         "energy_loss": 1.6e-6,
         "mip_charge": 80.0,
         "kept_charges": 0.65,
+        "max_charge": 1.75,
         "min_charges": 20,
         "separation": 1.15,
         "kaon_mass": CHARGED_KAON_MASS,
@@ -42,6 +43,7 @@ fit_merged_tracks = Algorithm.beside(
     shared=FIT_CONSTANTS,
 )
 """energy_loss: GeV per cm of gas of a minimum ionising particle. mip_charge: ADC counts per cm of such a particle, the
-mean of the lowest `kept_charges` of its clusters. min_charges: clusters of a track whose charges choose its particle.
+mean of the lowest `kept_charges` of its clusters. max_charge: in units of this mean of the track, the charge per cm
+above which the fit inwards leaves out a cluster. min_charges: clusters of a track whose charges choose its particle.
 separation: ratio of the expected ionisation of two particles above which they are told apart; below, the lighter one is
 taken. kaon_mass, proton_mass: GeV/c2; `mass` is that of the pion."""

@@ -36,7 +36,8 @@ struct tpc_charges {
         ++count[bin];
         ++n;
     }
-    /// The mean of the lowest share of the charges; 0 without charges. Of the last bin it takes a part at its mean.
+    /// The mean of the lowest share of the charges; 0 without charges, or for a share of 0. Of the last bin it takes a
+    /// part at its mean.
     __device__ float lowest(float share) const
     {
         const float wanted = share * static_cast<float>(n);
@@ -46,7 +47,7 @@ struct tpc_charges {
             total += of_bin > left ? sum[i] * (left / of_bin) : sum[i];
             taken += of_bin;
         }
-        return n == 0u ? 0.f : total / wanted;
+        return wanted > 0.f ? total / wanted : 0.f;
     }
 };
 

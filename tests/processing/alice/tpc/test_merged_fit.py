@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.alice.chain import CHAIN
+from hltnode.processing.alice.tpc.collections import TRACK
+from hltnode.processing.alice.tpc.merging.collections import TRACK_HIT
+from hltnode.processing.alice.tpc.merging.fit_merged_tracks import fit_merged_tracks
 from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.limits import BatchLimits
 from tests.processing.alice.ionisation_oracle import CONSTANTS, ionisation, lost, particle_of, truncated_mean
 from tests.processing.alice.merged_events import Merged, event_of_all_kinds, helix, slice_oracle
-from tests.processing.alice.toy_events import columns_of, event_of, mep_of
+from tests.processing.alice.toy_events import GEOMETRY, UNIT, circle_places, clusters_at, columns_of, event_of, mep_of
 from tests.processing.alice.track_oracle import Slice, State
 from tests.processing.framework.build_cache import built, version_of
 from tests.processing.framework.chain_builder import compiler
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 
 f = np.float32
 MASSES = [CONSTANTS[name] for name in ("mass", "kaon_mass", "proton_mass")]
@@ -43,9 +50,17 @@ def rotated(oracle: Slice, t: State, forwards: bool) -> bool:
 
 
 def fit_in_order(
-    oracle: Slice, t: State, at: int, hits: list[tuple[int, int, int]], mass: float, charges: NDArray[Any]
+    oracle: Slice,
+    t: State,
+    at: int,
+    hits: list[tuple[int, int, int]],
+    mass: float,
+    charges: NDArray[Any],
+    most_charge: float = np.inf,
 ) -> tuple[int, int, list[float]] | None:
-    """Fit through (row, place, slice); the last slice, the number of clusters and their charges per cm, or None."""
+    """Fit through (row, place, slice); the last slice, the number of clusters and their charges per cm, or None.
+
+    most_charge: per cm; clusters with more are left out."""
     oracle.c["mass"] = f(mass)
     loss = CONSTANTS["energy_loss"] * ionisation(float(t.q) ** 2 / (1 + float(t.l) ** 2), mass)
     of_cm: list[float] = []
@@ -65,6 +80,8 @@ def fit_in_order(
         if not oracle.propagate(t, oracle.row_x[row]):
             return None
         t.q = lost(t, dx, loss, mass)
+        if charges[k] * np.sqrt((1 - t.s * t.s) / (1 + t.l * t.l)) / oracle.pad(row) > most_charge:
+            continue
         if oracle.chi2(t, row, k) > f(25):
             continue
         oracle.update(t, row, k)
@@ -77,7 +94,7 @@ def fit_in_order(
 
 def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) -> None:
     assert event.charges is not None
-    n_failed, particles = 0, []
+    n_failed, n_overlapping, particles = 0, 0, []
     rows = zip(event.merged, event.segments, event.run, event.particle, event.ionisation, strict=True)
     for record, segments, run, particle, measured in rows:
         own = segments[:run]
@@ -92,11 +109,11 @@ def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) ->
         ]
         hits.sort(key=lambda hit: (hit[0], hit[1], hit[2]))
         ordered: list[tuple[int, int, int]] = []
-        last = -1
+        taken: set[int] = set()
         for row, _, place, number, cluster in hits:
-            if cluster != last:
+            if cluster not in taken:
                 ordered.append((row, int(place), number))
-            last = cluster
+            taken.add(cluster)
         start = event.tracks[min(own, key=lambda i: (event.rows[i][0], own.index(i)))]
         side = 1.0 if start["slice"] < 18 else -1.0
         names = [*"xyz", "sin_phi", "tan_lambda", "q_pt", "c_yy", "c_zz", "c_sy", "c_ss", "c_lz", "c_ll"]
@@ -108,11 +125,18 @@ def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) ->
         first = fit_in_order(oracle, t, slice_of, ordered, MASSES[0], of_clusters)
         done = None
         if first is not None:
-            expected_ionisation = truncated_mean(first[2], CONSTANTS["kept_charges"]) / CONSTANTS["mip_charge"]
+            mean = truncated_mean(first[2], CONSTANTS["kept_charges"])
+            expected_ionisation = mean / CONSTANTS["mip_charge"]
             assert measured == pytest.approx(expected_ionisation, rel=1e-4)
             over_p2 = float(t.q) ** 2 / (1 + float(t.l) ** 2)
             chosen = particle_of(expected_ionisation, over_p2) if first[1] >= CONSTANTS["min_charges"] else 0
-            done = fit_in_order(oracle, t, first[0], ordered[::-1], MASSES[chosen], of_clusters)
+            most = CONSTANTS["max_charge"] * mean
+            outermost = copy(t)
+            done = fit_in_order(oracle, t, first[0], ordered[::-1], MASSES[chosen], of_clusters, most)
+            if done is None or 2 * done[1] < first[1]:
+                t = outermost
+                done = fit_in_order(oracle, t, first[0], ordered[::-1], MASSES[chosen], of_clusters)
+            n_overlapping += done is not None and done[1] < first[1]
             particles.append(chosen if done else 0)
             assert particle == particles[-1]
         if done is None:
@@ -134,6 +158,7 @@ def test_merged_tracks_have_the_parameters_of_a_sequential_fit(event: Merged) ->
         for i in segments:
             assert event.tracks["charge"][i] == event.charges[event.clusters(i)].astype(int).sum()
     assert n_failed <= 2
+    assert n_overlapping > 0.5 * len(event.merged)
     assert np.bincount(particles, minlength=3).min() >= 1
 
 
@@ -167,6 +192,7 @@ def chosen(measured: float, over_p2: float, separation: float) -> int:
 def test_the_truncated_mean_is_that_of_double_precision() -> None:
     rng = np.random.default_rng(11)
     assert lowest_of(np.empty(0), 0.65) == 0.0
+    assert lowest_of(np.array([80.0, 90.0]), 0.0) == 0.0
     for n in (1, 2, 3, 20, 159, 900):
         charges = (80.0 * (1.0 - 0.12 * np.log(rng.standard_normal(n) ** 2))).astype(np.float32)
         for share in (0.3, 0.65, 1.0):
@@ -238,3 +264,84 @@ def test_the_charge_of_a_track_decides_its_particle_and_the_width_of_its_errors(
         )
         assert too_few.particle.tolist() == [0]
     assert variances[0] < 0.8 * variances[1] < 0.64 * variances[2]
+
+
+def test_without_kept_charges_every_track_is_a_pion_and_keeps_its_clusters() -> None:
+    given = helix(2.5, 1.0, 0.3, 3.0)
+    for clusters in given.values():
+        clusters["charge"][::3] *= 4
+    found = Merged(columns_of(mep_of([event_of(given)]), "[sequence.tpc_fit_merged_tracks]\nkept_charges = 0.0\n"))
+    (record,) = found.merged
+    assert found.ionisation.tolist() == [0.0]
+    assert found.particle.tolist() == [0]
+    assert record["n_fitted"] == record["n_clusters"]
+
+
+def test_clusters_with_the_charge_of_two_particles_do_not_pull_the_fit() -> None:
+    """Every fifth cluster lies 0.15 cm beside the helix, with a charge just above and just below the limit."""
+    q, middle, beside = 0.3, np.radians(10.0), round(0.15 / 0.0015)
+    found = {}
+    for share in (0.93, 1.06):
+        given = helix(q, middle, 0.3, 3.0)
+        (clusters,) = given.values()
+        pads = np.where(clusters["row"] < 63, 0.75, np.where(clusters["row"] < 127, 1.0, 1.5))
+        overlaps = clusters["row"] % 5 == 2
+        clusters["y"][overlaps] += np.uint16(beside)
+        clusters["charge"] = np.rint(200.0 * pads * np.where(overlaps, share * CONSTANTS["max_charge"], 1.0))
+        merged = Merged(columns_of(mep_of([event_of(given)]), "[sequence.tpc_fit_merged_tracks]\nenergy_loss = 0.0\n"))
+        (record,) = merged.merged
+        assert record["n_clusters"] == len(clusters)
+        assert record["n_fitted"] == len(clusters) - (overlaps.sum() if share > 1 else 0)
+        found[share > 1] = record
+    true_y = float(circle_places(q, 0.0, 0.3, 3.0)[1][0])
+    assert abs(float(found[True]["y"]) - true_y) < 0.003
+    assert float(found[False]["y"]) - true_y > 0.01
+
+
+def test_clusters_with_large_charges_stay_if_fewer_than_half_are_left() -> None:
+    for share, left_out in ((0.47, True), (0.53, False)):
+        given = helix(0.3, np.radians(10.0), 0.3, 3.0)
+        (clusters,) = given.values()
+        pads = np.where(clusters["row"] < 63, 0.75, np.where(clusters["row"] < 127, 1.0, 1.5))
+        n_large = round(share * len(clusters))
+        large = np.argsort(clusters["row"] * 71 % 159) < n_large
+        clusters["charge"] = np.rint(100.0 * pads * np.where(large, 5.0, 1.0))
+        (record,) = Merged(columns_of(mep_of([event_of(given)]))).merged
+        assert record["n_fitted"] == len(clusters) - (n_large if left_out else 0)
+
+
+def test_a_cluster_that_segments_share_enters_the_fit_once() -> None:
+    """In rows 30 to 50, the cluster of a second segment lies between the two places of a shared one in the order."""
+    q = 0.5
+    rows, y, z = circle_places(q, 0.0, 0.3, 2.0)
+    clusters = clusters_at(rows, y, z)
+    of_segments = [np.arange(61), 200 + np.arange(20, 51), np.arange(30, 101)]
+    numbers = np.concatenate(of_segments)
+    n = np.array([len(each) for each in of_segments])
+    of_rows = clusters[numbers % 200]
+    hits = np.zeros(len(numbers), TRACK_HIT.dtype)
+    hits["place"] = of_rows["z"].astype(np.uint32) << 16 | of_rows["y"]
+    hits["charge"], hits["row"] = 100, of_rows["row"]
+    tracks = np.zeros(3, TRACK.dtype)
+    begins = np.array([of_segments[0][0], 20, 30])
+    tracks["x"], tracks["y"], tracks["z"] = GEOMETRY.row_x[rows[begins]], y[begins], z[begins]
+    tracks["sin_phi"], tracks["tan_lambda"], tracks["q_pt"] = UNIT * q * tracks["x"], 0.3, q
+    for name in ("c_yy", "c_zz", "c_ss", "c_ll", "c_qq"):
+        tracks[name] = 1e-4
+    tracks["n_clusters"] = n
+    given = {
+        "tpc.geometry": GEOMETRY.as_floats(),
+        "tpc_tracks.track": tracks,
+        "tpc_tracks.first_hit": np.cumsum(n) - n,
+        "tpc_track_clusters.cluster": numbers,
+        "tpc_track_clusters.hit": hits,
+        "tpc_merged_tracks.count": np.array([1]),
+        "tpc_merged_tracks.size": np.array([3]),
+        "tpc_merged_tracks.run": np.array([3]),
+        "tpc_merged_segments.segment": np.arange(3),
+    }
+    limits = BatchLimits(events=1, input_bytes=1 << 16)
+    found = run_algorithms([fit_merged_tracks], given, 1, limits, on_cpu(kernels=CHAIN.kernels))
+    record = found["tpc_merged_tracks.track"][0]
+    assert record["n_clusters"] == record["n_fitted"] == len(np.unique(numbers))
+    assert len(numbers) - len(np.unique(numbers)) == 31

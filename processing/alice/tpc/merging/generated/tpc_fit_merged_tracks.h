@@ -54,6 +54,7 @@ struct tpc_fit_merged_tracks_parameters {
     float energy_loss;
     float mip_charge;
     float kept_charges;
+    float max_charge;
     uint32_t min_charges;
     float separation;
     float kaon_mass;
