@@ -205,12 +205,14 @@ class NodeOutputs:
         self._outputs = {}
 
     def _steps(self, meps: int, events: int) -> Iterator[tuple[_NodeOutput, int | None]]:
-        farm, messages = self._farm, {}
+        farm = self._farm
         self._rest += events * farm.accepted
         kept = int(self._rest)
         self._rest -= kept
-        messages[ConsumerOutput.EVENTS] = kept
-        messages[ConsumerOutput.DECISIONS] = -(-meps // farm.config.decisions.meps_per_message)
+        messages = {
+            ConsumerOutput.EVENTS: kept,
+            ConsumerOutput.DECISIONS: -(-meps // farm.config.decisions.meps_per_message),
+        }
         for name in ORDER:
             output = self._outputs.get(name)
             if output is None:
