@@ -12,7 +12,7 @@ from hltnode.daemon.common.vocabulary import DropReason, EventSocketKind, Monito
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.farm_model.clock import Clock
 from hltnode.daemon.farm_model.description import ConsumerOutput, ConsumerSection, FarmDescription
-from hltnode.daemon.farm_model.node_numbers import NS, to_ns
+from hltnode.daemon.farm_model.node_numbers import NS, policy_of, to_ns
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.daemon.output.output_set import MONITOR_QUEUE
 from hltnode.daemon.output.slow_consumer_policy import Message, SendPolicy
@@ -274,10 +274,3 @@ class FarmOutputs:
         if name is ConsumerOutput.DECISIONS:
             return config.decisions.queue, config.decisions.drop_after_ms * 1_000_000
         return (config.events.queue if name is ConsumerOutput.EVENTS else MONITOR_QUEUE), 0
-
-
-def policy_of(config: NodeConfig, name: ConsumerOutput) -> SlowConsumerPolicy:
-    """The slow consumer policy of an output of a node."""
-    if name is ConsumerOutput.DECISIONS:
-        return config.decisions.policy
-    return config.events.policy if name is ConsumerOutput.EVENTS else SlowConsumerPolicy.DROP_NEW

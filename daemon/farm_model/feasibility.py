@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hltnode.daemon.common.vocabulary import EventSocketKind, SlowConsumerPolicy
-from hltnode.daemon.farm_model.consumers import policy_of
 from hltnode.daemon.farm_model.description import ConsumerOutput, FarmDescription, FarmError
-from hltnode.daemon.farm_model.node_numbers import NodeNumbers
+from hltnode.daemon.farm_model.node_numbers import NodeNumbers, policy_of
 from hltnode.daemon.farm_model.service_times import service_times
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.protocol.raw_data.mfp import data_offset
