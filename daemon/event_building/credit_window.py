@@ -63,7 +63,7 @@ class CreditWindow:
         """
         free = self._pool.free_places(self._events_per_mep)
         backed = free if self._pool.filling else free - self._places_of_a_slot
-        places = backed if backed > 0 else self.places
+        places = backed if backed > 0 else free + self._pool.filling_places(self._events_per_mep)
         growth = places - self.outstanding
         if growth < (1 if small_steps else max(1, places // _CREDIT_STEP)):
             return 0

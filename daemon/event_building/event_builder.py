@@ -386,7 +386,8 @@ class EventBuilder(BuilderState):
 
     def _next_wake_ns(self, now_ns: int) -> int:
         """The time of the next tick, computed after a tick."""
-        has_pressure = bool(self.open) and self._has_slot_pressure()
+        # The tick has just found out whether there is pressure.
+        has_pressure = bool(self.open) and self._is_pressure_known
         return next_deadline_ns(now_ns, self.pool.filling, self.open.values(), self._limits, has_pressure=has_pressure)
 
     def _seal(self, slot: Slot, effects: list[Effect]) -> None:

@@ -167,7 +167,12 @@ class SlotPool:
 
     def free_places(self, events_per_mep: int) -> int:
         """Number of places for MEPs in free slots."""
-        return sum(slot.places(events_per_mep) for slot in self.slots if slot.state is SlotState.FREE)
+        # A free slot is empty, and each MEP asks several times: so its places are not counted slot by slot.
+        free = 0
+        for slot in self.slots:
+            if slot.state is SlotState.FREE:
+                free += 1
+        return free and free * self.empty_places(events_per_mep)
 
     def empty_places(self, events_per_mep: int) -> int:
         """Number of places for MEPs in one empty slot."""
@@ -176,7 +181,10 @@ class SlotPool:
 
     def filling_places(self, events_per_mep: int) -> int:
         """Number of places for MEPs in filling slots."""
-        return sum(slot.places(events_per_mep) for slot in self.filling)
+        places = 0
+        for slot in self.filling:
+            places += slot.places(events_per_mep)
+        return places
 
     def seal(self, slot: Slot) -> None:
         """Seal a filling slot: its batch goes to the pipeline."""

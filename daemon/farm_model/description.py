@@ -15,6 +15,7 @@ from hltnode.processing.framework.near_names import expected_one_of
 
 MAX_NODES = 10_000
 MAX_FAULTS = 1000
+MAX_CONSUMERS = 64
 MAX_SECONDS = 86_400.0
 MAX_STOP_SECONDS = SILENT_HELLOS * HELLO_SECONDS
 """A feeder gives up a node after this time without an answer."""
@@ -41,6 +42,14 @@ class Policy(StrEnum):
     CREDITS = "credits"
     ROUND_ROBIN = "round_robin"
     LEAST_LOADED = "least_loaded"
+
+
+class ConsumerOutput(StrEnum):
+    """What a consumer reads."""
+
+    DECISIONS = "decisions"
+    EVENTS = "events"
+    MONITORING = "monitoring"
 
 
 class FaultKind(StrEnum):
@@ -157,6 +166,21 @@ class SupervisorSection(_Section):
     """credits is the policy of the supervisor; round_robin and least_loaded are for comparison."""
 
 
+class ConsumerSection(_Section):
+    """A program that reads one output of all nodes. Policies and queues are those of the nodes, in `[node]`."""
+
+    output: ConsumerOutput
+    """decisions: a message for each MEP; events: one for each accepted event; monitoring: the sample of the node."""
+    messages_per_second: Rate
+    """Rate at which it takes messages."""
+    bytes_per_second: Rate = 1e15
+    """Rate of its link."""
+    pause_at_seconds: Seconds = 0.0
+    """Time at which it stops to read."""
+    pause_seconds: Seconds = 0.0
+    """Time for which it does not read."""
+
+
 class FaultSection(_Section):
     """Something that happens to some nodes.
 
@@ -191,8 +215,9 @@ class FarmDescription(_Section):
     service: ServiceSection
     supervisor: SupervisorSection = SupervisorSection()
     faults: tuple[FaultSection, ...] = Field(default=(), max_length=MAX_FAULTS)
+    consumers: tuple[ConsumerSection, ...] = Field(default=(), max_length=MAX_CONSUMERS)
     node: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Sections of the configuration of the nodes, as in node.toml: pipeline, builder, output."""
+    """Sections of the configuration of the nodes, as in node.toml: pipeline, builder, output, decisions, events."""
 
     @property
     def mep_bytes(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from hltnode.client.feeder import HELLO_SECONDS
 from hltnode.client.send_window import SendWindow
 from hltnode.daemon.farm_model.clock import Clock
+from hltnode.daemon.farm_model.consumers import FarmOutputs
 from hltnode.daemon.farm_model.description import FarmDescription, FaultKind, FaultSection
 from hltnode.daemon.farm_model.measures import FarmCounts
 from hltnode.daemon.farm_model.node_model import NodeModel
@@ -54,7 +55,8 @@ class Farm:
         numbers = NodeNumbers.of(description)
         times = service_times(description.service, of_times)
         n_nodes = description.nodes.count
-        self.nodes = [NodeModel(i, self.clock, numbers, times, self, self.counts) for i in range(n_nodes)]
+        self.outputs = FarmOutputs(description)
+        self.nodes = [NodeModel(i, self.clock, numbers, times, self, self.counts, self.outputs) for i in range(n_nodes)]
         self.windows = [SendWindow() for _ in self.nodes]
         self._choice, self._share_of = choice_and_share(description.supervisor.policy, n_nodes)
         self._list = AssignmentList()

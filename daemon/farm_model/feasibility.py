@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hltnode.daemon.farm_model.description import FarmDescription, FarmError
-from hltnode.daemon.farm_model.node_numbers import NodeNumbers
+from hltnode.daemon.common.vocabulary import EventSocketKind, SlowConsumerPolicy
+from hltnode.daemon.farm_model.description import ConsumerOutput, FarmDescription, FarmError
+from hltnode.daemon.farm_model.node_numbers import NodeNumbers, policy_of
 from hltnode.daemon.farm_model.service_times import service_times
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.protocol.raw_data.mfp import data_offset
@@ -136,3 +137,27 @@ def _problems(description: FarmDescription, of_node: Capacity) -> Iterator[str]:
             f"{of_node.limit}), but the sources make {rate:.4g} events/s: at least {nodes_at_least(description)} nodes "
             "are needed"
         )
+    yield from _slow_consumers(description, rate)
+
+
+def _slow_consumers(description: FarmDescription, rate: float) -> Iterator[str]:
+    """Consumers that are slower than the nodes send, with a policy that makes the nodes wait for them."""
+    config, readout = description.node_config(), description.readout
+    of_output = {
+        ConsumerOutput.DECISIONS: rate / readout.events_per_mep / config.decisions.meps_per_message,
+        ConsumerOutput.EVENTS: rate * description.nodes.accepted,
+    }
+    for output, messages in of_output.items():
+        rates = [(i, each.messages_per_second) for i, each in enumerate(description.consumers) if each.output is output]
+        if not rates or policy_of(config, output) is not SlowConsumerPolicy.WAIT:
+            continue
+        is_shared = output is ConsumerOutput.EVENTS and config.events.kind is EventSocketKind.PUSH
+        slowest, taken = min(rates, key=lambda each: each[1])
+        if is_shared:
+            taken = sum(each for _, each in rates)
+        if messages > taken * (1.0 + 1e-9) and not readout.lifetime_seconds:
+            of = f"{len(rates)} consumers of {output} take" if is_shared else "it takes"
+            yield (
+                f"consumers.{slowest}.messages_per_second: {of} {taken:.4g} messages/s, but the nodes send "
+                f"{messages:.4g} messages/s and wait for it (node.{output}.policy)"
+            )

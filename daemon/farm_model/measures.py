@@ -11,13 +11,15 @@ _BINS_PER_DECADE = 230
 _LOWEST_DECADE, _DECADES = -6, 12
 _SCALE = _BINS_PER_DECADE / math.log(10.0)
 _OFFSET = -_LOWEST_DECADE * _BINS_PER_DECADE
+_BINS = _BINS_PER_DECADE * _DECADES
+_LOWEST_NS = 1000
 
 
 class Latencies:
     """A distribution of times in bins of 1 %, from 1 µs to 10 days. Its memory does not grow."""
 
     def __init__(self) -> None:
-        self._counts = [0] * (_BINS_PER_DECADE * _DECADES)
+        self._counts = [0] * _BINS
         self.n = 0
         self.sum_ns = 0
         self.max_ns = 0
@@ -26,9 +28,10 @@ class Latencies:
         """Count one time."""
         self.n += 1
         self.sum_ns += ns
-        self.max_ns = max(self.max_ns, ns)
-        place = int(math.log(ns * 1e-9) * _SCALE + _OFFSET) if ns > 0 else 0
-        self._counts[min(max(place, 0), len(self._counts) - 1)] += 1
+        if ns > self.max_ns:
+            self.max_ns = ns
+        place = int(math.log(ns * 1e-9) * _SCALE + _OFFSET) if ns > _LOWEST_NS else 0
+        self._counts[place if place < _BINS else _BINS - 1] += 1
 
     @property
     def mean(self) -> float:
@@ -72,7 +75,8 @@ class Level:
         self.integral += self.value * (now_ns - self._since_ns)
         self._since_ns = now_ns
         self.value += by
-        self.largest = max(self.largest, self.value)
+        if self.value > self.largest:
+            self.largest = self.value
 
 
 @dataclass(slots=True)
@@ -102,3 +106,5 @@ class FarmCounts:
     """Sealed slot to the start of its batch."""
     service: Latencies = field(default_factory=Latencies)
     """Time of a batch in a back end."""
+    delivery: Latencies = field(default_factory=Latencies)
+    """Written batch to the last message that its consumers or the policies took; empty without consumers."""

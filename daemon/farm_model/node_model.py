@@ -13,6 +13,7 @@ from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.deadlines import NEVER_NS
 from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.history import History
 from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     AcknowledgedBelow,
@@ -35,6 +36,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.farm_model.back_ends import BackEnds
 from hltnode.daemon.farm_model.clock import Clock
+from hltnode.daemon.farm_model.consumers import FarmOutputs, NodeOutputs
 from hltnode.daemon.farm_model.measures import FarmCounts
 from hltnode.daemon.farm_model.node_numbers import FIRST, PARTS, NodeNumbers, to_ns
 from hltnode.daemon.farm_model.service_times import ServiceTimes
@@ -45,6 +47,8 @@ from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 
 RUN = 1
+NOTED = 16
+"""Entries of the history of a builder. The 512 of a node, in 500 nodes, would be 50 MB that every MEP walks through."""
 
 
 class Feeders(Protocol):
@@ -74,6 +78,7 @@ class NodeModel:
         times: ServiceTimes,
         feeders: Feeders,
         counts: FarmCounts,
+        outputs: FarmOutputs,
     ) -> None:
         self.index = index
         self.session = 0
@@ -107,6 +112,10 @@ class NodeModel:
         self._to_gather: deque[Batch] = deque()
         self._to_write: deque[Batch] = deque()
         self._is_writing = False
+        self._farm_outputs = outputs
+        self._to_deliver: deque[tuple[int, Batch]] = deque()
+        """Written batches and the times of their writing; the first one is being sent to the consumers."""
+        self._outputs: NodeOutputs | None = None
 
     # Sessions
 
@@ -118,8 +127,12 @@ class NodeModel:
         counters = Counters()
         pool = SlotPool(self._numbers.config.pipeline.slots, self._numbers.slots)
         self.builder = EventBuilder(pool, self._limits, counters)
+        self.builder.history = History(NOTED)
         self.builder.wake_lowered = self._wake
         self.output = OutputQueue(self._numbers.config.output.queue_bytes)
+        if self._farm_outputs.totals:
+            again = partial(self._deliver_again, self.session)
+            self._outputs = NodeOutputs(self._farm_outputs, self.index, self._clock, again)
         self._tick_ns = NEVER_NS
         self._link_free_ns = self._clock.now_ns
         events = self._numbers.events_per_mep
@@ -137,6 +150,9 @@ class NodeModel:
         self._to_gather.clear()
         self._to_write.clear()
         self._is_writing = False
+        self._to_deliver.clear()
+        if self._outputs is not None:
+            self._outputs.close()
 
     def hold(self, fault: int) -> None:
         """The process stands still; its memory, its links and its back ends do not."""
@@ -290,6 +306,42 @@ class NodeModel:
             self._after_stop.append(partial(self._written, of))
             return
         self._is_writing = False
+        if self._outputs is None:
+            self._delivered(batch)
+            return
+        self._to_deliver.append((self._clock.now_ns, batch))
+        if len(self._to_deliver) == 1:
+            self._deliver(self._outputs)
+        # The disk does not wait for the consumers.
+        self.write()
+
+    def _deliver(self, outputs: NodeOutputs) -> None:
+        """Send the first written batch to the consumers, and then the next ones until one must wait."""
+        while self._to_deliver:
+            batch = self._to_deliver[0][1]
+            outputs.begin(len(batch.meps), batch.n_events)
+            if not self._is_delivered(outputs):
+                return
+
+    def _is_delivered(self, outputs: NodeOutputs) -> bool:
+        if not outputs.advance():
+            return False
+        written_ns, batch = self._to_deliver.popleft()
+        self._counts.delivery.add(self._clock.now_ns - written_ns)
+        self._delivered(batch)
+        return True
+
+    def _deliver_again(self, session: int) -> None:
+        """A consumer may have room for the message that waits, or its time is over."""
+        if session != self.session or self._outputs is None:
+            return
+        if self._stops:
+            self._after_stop.append(partial(self._deliver_again, session))
+        elif self._is_delivered(self._outputs):
+            self._deliver(self._outputs)
+
+    def _delivered(self, batch: Batch) -> None:
+        """The files and all consumers have a batch: its MEPs are acknowledged."""
         meps = tuple(record.mep for record in batch.meps)
         self._handle(MepsAcknowledged(meps))
         self._send(lambda: self._feeders.acknowledged(self.index, meps))

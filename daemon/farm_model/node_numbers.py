@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from hltnode.daemon.common.vocabulary import SlowConsumerPolicy
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
-from hltnode.daemon.farm_model.description import FarmDescription
+from hltnode.daemon.farm_model.description import ConsumerOutput, FarmDescription
 from hltnode.daemon.node.sizing import slot_limits
 
 FIRST, LAST = 0, 1
@@ -66,3 +67,10 @@ class NodeNumbers:
 
 def _padded(n_bytes: float) -> int:
     return max(PADDING, -(-round(n_bytes) // PADDING) * PADDING)
+
+
+def policy_of(config: NodeConfig, name: ConsumerOutput) -> SlowConsumerPolicy:
+    """The slow consumer policy of an output of a node."""
+    if name is ConsumerOutput.DECISIONS:
+        return config.decisions.policy
+    return config.events.policy if name is ConsumerOutput.EVENTS else SlowConsumerPolicy.DROP_NEW

@@ -2,19 +2,20 @@
 
 import itertools
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hltnode.daemon.farm_model.description import FarmDescription, FarmError, FaultKind, Policy
+from hltnode.daemon.farm_model import scenarios
+from hltnode.daemon.farm_model.description import FarmDescription, FarmError, Policy
 from hltnode.daemon.farm_model.feasibility import capacity, mean_rate_factor, nodes_at_least
 from hltnode.daemon.farm_model.results import run_farm
 
 MAX_RUNS = 1000
 STEP = 0.01
 """The search for the number of nodes goes up in steps of 1 %, and stops at twice the smallest number."""
-AWAY_SECONDS = 30.0
-"""A dead node stays away longer than the others need for its MEPs, which they get after 3 s."""
+GROUPS = {"faults": scenarios.faults, "loads": scenarios.loads, "back_ends": scenarios.back_ends}
+"""Questions that are several named variations of the farm."""
 GPUS_OF_A_SERVER = (1, 2, 4, 6, 8)
 
 Progress = Callable[[str], None]
@@ -40,14 +41,6 @@ def nodes_needed(description: FarmDescription, told: Progress = lambda _: None) 
             }
         nodes += max(1, round(nodes * STEP))
     raise FarmError(f"no number of nodes up to {2 * least}, twice the smallest number, carries the rate without loss")
-
-
-def dead_node(description: FarmDescription) -> dict[str, Any]:
-    """The same farm, whose first node dies after a third of the time and does not return during the beam."""
-    at = description.seconds / 3
-    away = description.seconds + AWAY_SECONDS
-    fault = {"kind": FaultKind.KILL.value, "at_seconds": at, "seconds": away, "nodes": [0, 0]}
-    return run_farm(description.with_value("faults", [*description.model_dump(mode="json")["faults"], fault]))
 
 
 def policies(description: FarmDescription, told: Progress = lambda _: None) -> dict[str, dict[str, Any]]:
@@ -131,21 +124,36 @@ def sweep(
     rows = []
     for chosen, farm in farms:
         told(", ".join(f"{key} = {value}" for key, value in chosen.items()))
-        try:
-            rows.append({"set": chosen, **run_farm(farm)})
-        except FarmError as error:
-            rows.append({"set": chosen, "error": str(error)})
+        rows.append({"set": chosen, **_run_or_error(farm)})
     return rows
+
+
+def _run_or_error(farm: FarmDescription) -> dict[str, Any]:
+    """The result of a run; a farm that cannot work has `error`."""
+    try:
+        return run_farm(farm)
+    except FarmError as error:
+        return {"error": str(error)}
+
+
+def variations(farms: Mapping[str, FarmDescription], told: Progress = lambda _: None) -> dict[str, dict[str, Any]]:
+    """A run of each farm, by its name; a farm that cannot work has `error`."""
+    found = {}
+    for name, farm in farms.items():
+        told(name)
+        found[name] = _run_or_error(farm)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """What is asked beside the run of the description."""
+    """What is asked beside the run of the description. groups: names of GROUPS."""
 
     nodes_needed: bool = False
     dead_node: bool = False
     policies: bool = False
     placements: bool = False
+    groups: tuple[str, ...] = ()
     sweep: tuple[str, ...] = ()
 
 
@@ -160,13 +168,16 @@ def answers(description: FarmDescription, asked: Questions, told: Progress = lam
         result["nodes_needed"] = nodes_needed(description, told)
     if asked.dead_node:
         told("a node dies")
-        result["dead_node"] = dead_node(description)
+        result["dead_node"] = run_farm(scenarios.dead_node(description))
     if asked.policies:
         result["policies"] = policies(description, told)
     if asked.placements:
         result["placements"] = placements(description)
+    for group in asked.groups:
+        result[group] = variations(GROUPS[group](description), told)
     if farms:
         result["sweep"] = sweep(farms, told)
-    for run in (result.get("dead_node"), *result.get("policies", {}).values(), *result.get("sweep", ())):
+    of_groups = [run for group in asked.groups for run in result[group].values()]
+    for run in (result.get("dead_node"), *result.get("policies", {}).values(), *of_groups, *result.get("sweep", ())):
         result["broken_identities"] += [] if run is None else run.get("broken_identities", [])
     return result

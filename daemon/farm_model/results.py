@@ -23,8 +23,8 @@ def run_farm(description: FarmDescription) -> dict[str, Any]:
 def broken_identities(farm: Farm) -> list[str]:
     """The identities that a finished run breaks: none, unless the model has an error.
 
-    MEPs are conserved, the fragments and MEPs of every node are accounted for, and Little's law holds: the integral of
-    the number of MEPs in the farm is the sum of the times that they spent in it.
+    MEPs are conserved, the fragments and MEPs of every node are accounted for, the messages to consumers too, and
+    Little's law holds: the integral of the number of MEPs in the farm is the sum of the times that they spent in it.
     """
     counts, broken = farm.counts, []
     if counts.produced != counts.acknowledged + counts.lost + farm.left:
@@ -35,6 +35,7 @@ def broken_identities(farm: Farm) -> list[str]:
     if counts.in_farm.integral != times:
         broken.append(f"Little's law: {counts.in_farm.integral} ns in the farm, {times} ns of latency")
     broken += [f"node {node.index}: the accounting does not close" for node in farm.nodes if not node.accounting_closes]
+    broken += [line for totals in farm.outputs.totals.values() for line in totals.broken()]
     return broken
 
 
@@ -71,6 +72,21 @@ def result_of(farm: Farm) -> dict[str, Any]:
         "build_ms": latencies_ms(counts.build),
         "slot_wait_ms": latencies_ms(counts.service_wait),
         "batch_ms": latencies_ms(counts.service),
+        "delivery_ms": latencies_ms(counts.delivery) if farm.outputs.totals else None,
+        "consumers": [
+            {
+                "output": output.value,
+                "policy": totals.policy.value,
+                "number": len(totals.consumers),
+                "messages": totals.offered,
+                "sent": totals.sent,
+                "dropped": totals.dropped,
+                "abandoned": totals.abandoned,
+                "lost_with_nodes": sum(consumer.lost for consumer in totals.consumers),
+                "refused_attempts": totals.blocked,
+            }
+            for output, totals in farm.outputs.totals.items()
+        ],
         "buffer": {
             "used_seconds": counts.in_farm.largest / per_second,
             "given_seconds": seconds_of_buffer if seconds_of_buffer < 1e9 else None,

@@ -6,6 +6,13 @@ from typing import Any
 
 _HEADS = ("", "nodes", "MEPs", "lost", "moved", "p50 [ms]", "p99 [ms]", "p99.99 [ms]", "max [ms]", "buffer [s]", "busy")
 
+_GROUPS = {
+    "faults": "Faults",
+    "loads": "Loads",
+    "back_ends": "The same number of back ends in fewer or more nodes",
+    "sweep": "Sweep",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
@@ -82,6 +89,38 @@ def tables_of(result: dict[str, Any]) -> list[TextTable]:
             ],
         ),
     ]
+    if any(run.get("consumers") for run in runs.values()):
+        of_consumers = (
+            "",
+            "policy",
+            "messages",
+            "sent",
+            "dropped",
+            "lost with nodes",
+            "wait p99 [ms]",
+            "wait max [ms]",
+        )
+        rows = [
+            [
+                f"{name}: {each['output']} ({each['number']})",
+                each["policy"],
+                *(str(each[key]) for key in ("messages", "sent", "dropped")),
+                str(each["abandoned"] + each["lost_with_nodes"]),
+                *(number(run["delivery_ms"][key]) for key in ("p99", "max")),
+            ]
+            for name, run in runs.items()
+            for each in run.get("consumers", ())
+        ]
+        tables.append(
+            TextTable("Messages to consumers; the wait is that of a batch for all of them", of_consumers, rows)
+        )
+    if any(result[key] is not None for key in ("watts_per_khz", "cost_per_khz")):
+        rows = [
+            [name, str(run["nodes"]), number(run["watts_per_khz"]), number(run["cost_per_khz"])]
+            for name, run in (runs | swept).items()
+            if "error" not in run
+        ]
+        tables.append(TextTable("Power and cost", ("", "nodes", "power [W per kHz]", "cost per kHz"), rows))
     if rows := [_ids_row(name, run) for name, run in (runs | swept).items() if _lacks_ids(run)]:
         title = "Nodes refused MEPs: more ids were in use than node.builder.closed_ring"
         tables.append(TextTable(title, ("", "ids in use", "closed_ring", "refused fragments"), rows))
@@ -100,11 +139,13 @@ def tables_of(result: dict[str, Any]) -> list[TextTable]:
             for row in placements
         ]
         tables.append(TextTable("Back ends in event builders, or in a filter farm", heads, rows))
-    if swept:
-        tables.append(TextTable("Sweep", _HEADS, [_run_row(name, run) for name, run in swept.items()]))
-        tables += [
-            TextTable(f"{name}: cannot work", ("",), [[line] for line in run["error"].splitlines()])
-            for name, run in swept.items()
-            if "error" in run
-        ]
+    for key, title in _GROUPS.items():
+        of_group = swept if key == "sweep" else result.get(key)
+        if of_group:
+            tables.append(TextTable(title, _HEADS, [_run_row(name, run) for name, run in of_group.items()]))
+            tables += [
+                TextTable(f"{name}: cannot work", ("",), [[line] for line in run["error"].splitlines()])
+                for name, run in of_group.items()
+                if "error" in run
+            ]
     return tables

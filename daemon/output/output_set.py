@@ -26,7 +26,8 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.decision_deadline import DecisionDeadline
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput, OutputSocket, event_message
-from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
+from hltnode.daemon.output.policy_sender import PolicySender
+from hltnode.daemon.output.slow_consumer_policy import Message
 from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
 
 # Shorter waits are normal for a busy consumer; they are not reported.

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, OutputName, SlowConsumerPolicy
 from hltnode.daemon.common.zmq_sockets import SocketWatch, bind_socket
 from hltnode.daemon.monitoring.counters import OutputCounters
-from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
+from hltnode.daemon.output.policy_sender import PolicySender
+from hltnode.daemon.output.slow_consumer_policy import Message
 from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, encode_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 

@@ -38,6 +38,7 @@ EVERYTHING = {
     "autoscaling.prometheusUrl": "http://prometheus.monitoring:9090",
     "readinessGates[0]": "farm.example.org/switch-port-up",
 }
+AUTOSCALED = {"autoscaling.enabled": "true", "autoscaling.prometheusUrl": "http://p:9090"}
 
 
 @pytest.fixture(scope="module")
@@ -367,10 +368,61 @@ def test_the_query_of_keda_counts_busy_back_ends_of_the_release_alone(
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_autoscaling_without_prometheus_is_refused(helm: str) -> None:
-    refused = helm_template(helm, {"autoscaling.enabled": "true"})
+CONTRADICTIONS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
+    # Values that are refused, a change after which they are accepted, and a part of the message.
+    "fewest nodes": (
+        {**AUTOSCALED, "autoscaling.minReplicas": "4", "autoscaling.maxReplicas": "3"},
+        {"autoscaling.minReplicas": "3"},
+        "autoscaling.minReplicas is 4, above autoscaling.maxReplicas, which is 3",
+    ),
+    "Prometheus": (
+        {"autoscaling.enabled": "true"},
+        {"autoscaling.prometheusUrl": "http://p:9090"},
+        "autoscaling.prometheusUrl is missing",
+    ),
+    "equal ports": (
+        {"ports.control": "5600", "ports.http": "5600"},
+        {"ports.http": "5601"},
+        "ports.control and ports.http are both 5600",
+    ),
+    "endpoint": (
+        {"environment.HLTNODE_NETWORK__DATA": "tcp://*:7000"},
+        {"ports.data": "7000"},
+        "environment.HLTNODE_NETWORK__DATA is set, but the chart sets it already, by ports.data",
+    ),
+    "farm page": (
+        {"farmPage.enabled": "true", "environment.HLTNODE_HTTP__FARM_NODES": "x"},
+        {"farmPage.enabled": "false"},
+        "environment.HLTNODE_HTTP__FARM_NODES is set, but the chart sets it already, by farmPage.enabled",
+    ),
+    "class without GPU": (
+        {"gpu.runtimeClassName": "nvidia"},
+        {"gpu.enabled": "true"},
+        "gpu.runtimeClassName is nvidia, but gpu.enabled is false",
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "change", "message"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_values_that_contradict_each_other_are_refused_with_their_names(
+    helm: str, values: dict[str, str], change: dict[str, str], message: str
+) -> None:
+    refused = helm_template(helm, values)
     assert refused.returncode != 0
-    assert "autoscaling.prometheusUrl is missing" in refused.stderr
+    assert message in refused.stderr
+    others = {key: value for key, value in values.items() if not key.startswith("environment.")}
+    assert helm_template(helm, others | change).returncode == 0
+
+
+def test_all_contradictions_are_named_at_once(helm: str) -> None:
+    refused = helm_template(helm, {"autoscaling.enabled": "true", "gpu.runtimeClassName": "nvidia"}).stderr
+    assert "autoscaling.prometheusUrl" in refused
+    assert "gpu.runtimeClassName" in refused
+
+
+def test_the_number_of_nodes_of_an_autoscaler_that_is_off_is_not_checked(helm: str) -> None:
+    values = {"autoscaling.minReplicas": "4", "autoscaling.maxReplicas": "3"}
+    assert helm_template(helm, values).returncode == 0
 
 
 def test_readiness_gates_and_the_time_of_an_update_are_values(helm: str) -> None:

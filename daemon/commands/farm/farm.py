@@ -62,6 +62,19 @@ def model(
     placements: Annotated[
         bool, typer.Option("--placements", help="Also print the bandwidths of servers with 1 to 8 back ends.")
     ] = False,
+    faults: Annotated[
+        bool,
+        typer.Option(
+            "--faults",
+            help="Also run with a dead rack, a restart of the switch, slow nodes, a rolling update and a full disk.",
+        ),
+    ] = False,
+    loads: Annotated[
+        bool, typer.Option("--loads", help="Also run with bursts, random triggers, the decay of a fill, occupancies.")
+    ] = False,
+    back_ends: Annotated[
+        bool, typer.Option("--back-ends", help="Also run with 1, 2, 4 and 8 back ends in a node, as many in all.")
+    ] = False,
     sweep: Annotated[
         list[str] | None,
         typer.Option("--sweep", metavar="KEY=A,B,C", help="Also run with each of these values; repeatable."),
@@ -95,7 +108,14 @@ def model(
             if value is not None:
                 description = description.with_value(key, value)
         asked = Questions(
-            nodes_needed=needed, dead_node=dead, policies=policies, placements=placements, sweep=tuple(sweep or ())
+            nodes_needed=needed,
+            dead_node=dead,
+            policies=policies,
+            placements=placements,
+            groups=tuple(
+                name for name, is_asked in (("faults", faults), ("loads", loads), ("back_ends", back_ends)) if is_asked
+            ),
+            sweep=tuple(sweep or ()),
         )
         with console.status("running") as status:
             result = answers(description, asked, lambda text: status.update(f"running: {text}"))

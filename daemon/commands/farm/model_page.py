@@ -21,6 +21,8 @@ def model_page(name: str, result: dict[str, Any], tables: Sequence[TextTable]) -
     if "dead_node" in result:
         runs["a node dies"] = result["dead_node"]
     runs |= result.get("policies", {})
+    for group in ("faults", "loads", "back_ends"):
+        runs |= {name: run for name, run in result.get(group, {}).items() if "error" not in run}
     runs |= {_set_of(run): run for run in result.get("sweep", ()) if "error" not in run}
     caption = "Time from the production of a MEP to its acknowledgement; no bar: too few MEPs."
     sections = [Section("Latency", [drawn(_latency_figure(runs), caption)])]

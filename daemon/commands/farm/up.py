@@ -54,9 +54,10 @@ def up(
 ) -> None:
     """Run a whole farm on this machine: nodes, the supervising feeder, the farm page, Prometheus and Alertmanager.
 
-    The feeder repeats simulated events of the chain. A node that ends is started again. The first Ctrl-C or SIGTERM
-    ends the input, waits for the acknowledgements and prints the accounting of the farm; a second one ends at once. No
-    process and no temporary folder stays behind, also after SIGKILL of this command.
+    The feeder repeats simulated events of the chain. A node that ends is started again, at most six times in a row,
+    after pauses that grow. The first Ctrl-C or SIGTERM ends the input, waits for the acknowledgements and prints the
+    accounting of the farm; a second one ends at once. No process and no temporary folder stays behind, also after
+    SIGKILL of this command.
 
     The exit code is 0 only if the accounting closes.
 

@@ -6,7 +6,8 @@ import pytest
 
 from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import OutputCounters
-from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
+from hltnode.daemon.output.policy_sender import PolicySender
+from hltnode.daemon.output.slow_consumer_policy import Message
 
 
 class Consumer:

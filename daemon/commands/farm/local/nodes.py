@@ -114,13 +114,15 @@ class LocalNode:
         """The content of /metrics. Raises OSError."""
         return get(f"{self.url}/metrics")
 
-    def restart_if_dead(self) -> bool:
-        """Start the node again if it has ended, as a supervisor of services does; True if it had to be started."""
-        if self.is_alive:
-            return False
+    def note_end(self) -> int:
+        """Count a session that ended early; returns the exit code."""
+        assert self.process is not None
         self.killed += 1
-        self.start()
-        return True
+        return self.process.wait()
+
+    def last_lines(self) -> str:
+        """The end of the log."""
+        return end_of(self.log)
 
     def kill(self) -> None:
         """SIGKILL, and its end."""

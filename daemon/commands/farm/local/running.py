@@ -20,6 +20,7 @@ from hltnode.daemon.commands.farm.local.nodes import (
     wait_until_running,
 )
 from hltnode.daemon.commands.farm.local.processes import EndSignals, FarmFailedError, end_of, processes
+from hltnode.daemon.commands.farm.local.restarts import Restarts
 from hltnode.daemon.commands.guard import guarded_folder
 from hltnode.daemon.commands.mep_streams.simulated_stream import write_stretch
 from hltnode.daemon.commands.progress import event_progress
@@ -103,10 +104,11 @@ def run_local_farm(plan: FarmPlan, signals: EndSignals, say: Say, show: Say) -> 
             say(f"Alertmanager  {monitoring.alertmanager}")
         say(f"files         {folder}")
         signals.wait_for_first()
-        _follow(plan, signals, nodes, feeder, say_restart, show)
+        restarts = Restarts(nodes, time.monotonic(), say_restart)
+        _follow(plan, signals, nodes, feeder, restarts, show)
         show("the feeder waits for the last acknowledgements")
         feeder.end_input()
-        _await_end(nodes, feeder, say_restart)
+        _await_end(restarts, feeder, show)
         fed = feeder.report()
         show("the nodes drain")
         accounts = [_account(node) for node in nodes]
@@ -175,7 +177,7 @@ def _write_addresses(path: Path, nodes: Sequence[LocalNode], feeder: LocalFeeder
 
 
 def _follow(
-    plan: FarmPlan, signals: EndSignals, nodes: Sequence[LocalNode], feeder: LocalFeeder, say: Say, show: Say
+    plan: FarmPlan, signals: EndSignals, nodes: Sequence[LocalNode], feeder: LocalFeeder, restarts: Restarts, show: Say
 ) -> None:
     """Until the time is over or a signal comes; nodes that have ended start again."""
     started = time.monotonic()
@@ -183,7 +185,7 @@ def _follow(
     shown = processed_then = 0.0
     while not signals.wait(LOOK_SECONDS):
         now = time.monotonic()
-        _keep_running(nodes, say)
+        restarts.check(now)
         if not feeder.is_alive:
             raise FarmFailedError(f"the feeder ended:\n{end_of(feeder.log)}")
         if first is not None and plan.seconds is not None and now - first >= plan.seconds:
@@ -193,7 +195,8 @@ def _follow(
         processed = sum(_processed(node) for node in nodes)
         if first is not None and shown:
             rate = max(0.0, processed - processed_then) / (now - shown)
-            show(f"{processed:.0f} events, {rate:.0f} events/s")
+            waiting = restarts.text(now)
+            show(f"{processed:.0f} events, {rate:.0f} events/s" + (f"; {waiting}" if waiting else ""))
         shown, processed_then = now, processed
         if first is None:
             first = now if processed else None
@@ -208,23 +211,17 @@ def _processed(node: LocalNode) -> float:
         return 0.0
 
 
-def _keep_running(nodes: Sequence[LocalNode], say: Say) -> None:
-    for node in nodes:
-        if not node.is_alive:
-            assert node.process is not None
-            exit_code = node.process.returncode
-            node.restart_if_dead()
-            say(f"{node.name} ended with exit code {exit_code}; it is started again")
-
-
-def _await_end(nodes: Sequence[LocalNode], feeder: LocalFeeder, say: Say) -> None:
+def _await_end(restarts: Restarts, feeder: LocalFeeder, show: Say) -> None:
     """Wait for the feeder; a node that has ended meanwhile starts again."""
     end = time.monotonic() + FEED_SECONDS
     while feeder.is_alive:
-        _keep_running(nodes, say)
+        restarts.check(time.monotonic())
+        if waiting := restarts.text(time.monotonic()):
+            show(f"the feeder waits for the last acknowledgements; {waiting}")
         if time.monotonic() > end:
             raise FarmFailedError(f"the feeder did not end after {FEED_SECONDS:.0f} s:\n{end_of(feeder.log)}")
         time.sleep(LOOK_SECONDS)
+    restarts.start_waiting(time.monotonic())
 
 
 def _account(node: LocalNode) -> NodeAccount:

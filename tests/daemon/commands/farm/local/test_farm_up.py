@@ -146,7 +146,12 @@ def test_a_farm_restarts_a_killed_node_and_closes_its_accounts_at_ctrl_c(start: 
     farm.wait_for(lambda: {"node0", "node1"} <= set(re.findall(r"node\d", page(found["farm_page"]))))
     farm.wait_for(lambda: all(processed(node) for node in found["nodes"]))
     os.kill(found["nodes"][0]["pid"], signal.SIGKILL)
-    farm.wait_for(lambda: "node0 ended with exit code -9; it is started again" in farm.text.read_text())
+    farm.wait_for(
+        lambda: (
+            "node0 ended with exit code -9; it starts again at once (restart 1 of at most 6)" in farm.text.read_text()
+        )
+    )
+    farm.wait_for(lambda: "node0 is started again" in farm.text.read_text())
     # The file names the process that runs now.
     assert farm.addresses()["nodes"][0]["pid"] in farm.started_processes()
     farm.wait_for(lambda: processed(found["nodes"][0]))
