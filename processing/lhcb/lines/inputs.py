@@ -44,6 +44,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
 )
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS
 from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
+from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
 from hltnode.processing.lhcb.muon.collections import (
     FEATURES,
     long_is_muon,
@@ -515,6 +516,7 @@ INPUTS = {
     "long_tracks": long_tracks,
     "downstream_tracks": downstream_tracks,
     "muons": muons,
+    "muon_stubs": muon_stubs,
     "electrons": electrons,
     "ecal_clusters": ecal_clusters,
     "photons": photons,

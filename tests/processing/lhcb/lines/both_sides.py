@@ -15,6 +15,7 @@ from tests.processing.lhcb.lines.candidates import (
     Cluster,
     Dielectron,
     Event,
+    MuonStub,
     PhotonPair,
     Pv,
     Track,
@@ -567,6 +568,7 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1Pi02GammaGammaMiddleOuterMixed": pi0(("middle", "outer")),
     "Hlt1Pi02GammaGammaMiddleInnerMixed": pi0(("middle", "inner")),
     "Hlt1CaloDigitsMinADC": (Event(ecal_max_adc=500), only([{"ecal_max_adc": 4095}], [{"ecal_max_adc": 499}])),
+    "Hlt1OneMuonTrack": (MuonStub(0.1, 0.1), [*below("chi2_x", 1), *below("chi2_y", 0.3)]),
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     MAX_PHOTON_PAIRS_PER_EVENT,
 )
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.muon.collections import MAX_STUBS_PER_EVENT
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.secondary_vertices.collections import (
@@ -212,6 +213,14 @@ DIELECTRON_NUMBERS = tuple(field.name for field in fields(Dielectron) if field.t
 
 
 @dataclass(frozen=True)
+class MuonStub(_Single):
+    """A stub of the muon stations; its chi2 fails every line."""
+
+    chi2_x: float = 1e6
+    chi2_y: float = 1e6
+
+
+@dataclass(frozen=True)
 class Event:
     event_type: int = 0
     crossing_type: int = 3
@@ -229,6 +238,7 @@ class Event:
     clusters: Sequence[Cluster] = ()
     photon_pairs: Sequence[PhotonPair] = ()
     dielectrons: Sequence[Dielectron] = ()
+    stubs: Sequence[MuonStub] = ()
     ecal_max_adc: int = 0
     ecal_energy: float = 0.0
 
@@ -239,7 +249,7 @@ class Event:
         return [UPSTREAM, *self.primary_vertices, *(owner.pv for owner in owners if owner.pv is not None)]
 
 
-Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron
+Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | MuonStub
 
 
 def event_with(candidate: Candidate) -> Event:
@@ -251,6 +261,8 @@ def event_with(candidate: Candidate) -> Event:
             return Event(clusters=(NO_PHOTON, first, second), photon_pairs=(PhotonPair(), candidate))
         case Dielectron():
             return Event(long_tracks=_tracks_of(candidate), dielectrons=(Dielectron(), candidate))
+        case MuonStub():
+            return Event(stubs=(MuonStub(), candidate))
         case Track():
             return Event(long_tracks=(UNSELECTED, candidate))
         case Vertex():
@@ -280,10 +292,10 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
     odin = np.zeros(n, ODIN_DATA.dtype)
     flags = np.zeros(n, np.uint32)
     pvs = np.zeros((n, MAX_PVS), PRIMARY_VERTEX.dtype)
-    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons = (
+    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, stubs = (
         _Table(n, most) for most in (VELO_PLACES, *_MOST)
     )
-    counts = np.zeros((n, 9), np.uint32)
+    counts = np.zeros((n, 10), np.uint32)
     for number, event in enumerate(events):
         for name in ("event_type", "crossing_type", "orbit", "tae_central", "tae_half_window"):
             odin[name][number] = getattr(event, name)
@@ -313,13 +325,15 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
             dielectrons.fill(
                 number, i, **numbers, same_sign=electrons.same_sign, pv=places.pv(electrons.pv), tracks=both
             )
+        for i, stub in enumerate(event.stubs):
+            stubs.fill(number, i, chi2_x=stub.chi2_x, chi2_y=stub.chi2_y)
         collections = (
             *(event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs),
-            *(event.clusters, event.photon_pairs, event.dielectrons),
+            *(event.clusters, event.photon_pairs, event.dielectrons, event.stubs),
         )
         counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
     names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
-    of_ecal = ("ecal_clusters", "photon_pairs", "dielectrons")
+    later = ("ecal_clusters", "photon_pairs", "dielectrons", "muon_stubs")
     columns = {
         "events.odin": odin,
         "events.flags": flags,
@@ -333,16 +347,17 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         **clusters.columns("ecal_clusters"),
         **photon_pairs.columns("photon_pairs"),
         **dielectrons.columns("dielectrons"),
+        **stubs.columns("muon_stubs"),
         "events.ecal_max_adc": np.array([event.ecal_max_adc for event in events], np.uint32),
         "events.ecal_energy": np.array([event.ecal_energy for event in events], np.float32),
-        **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *of_ecal))},
+        **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *later))},
     }
     return Case(tuple(line.line() for line in lines), EVENT_WORDS, columns, limits)
 
 
 _MOST = (
     *(MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT),
-    *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT),
+    *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT, MAX_STUBS_PER_EVENT),
 )
 
 

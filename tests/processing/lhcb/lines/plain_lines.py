@@ -363,7 +363,11 @@ ECAL_LINES: Mapping[str, Plain] = {
     "Hlt1CaloDigitsMinADC": lambda e: e.ecal_max_adc >= 500,
 }
 """Lines that need the calorimeter."""
-PLAIN_LINES = {**PLAIN_LINES, **ECAL_LINES}
+PLAIN_LINES = {
+    **PLAIN_LINES,
+    **ECAL_LINES,
+    "Hlt1OneMuonTrack": lambda e: any(bool(s.chi2_x < np.float32(1) and s.chi2_y < np.float32(0.3)) for s in e.stubs),
+}
 
 SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1Passthrough": (1e-4, 1),
@@ -387,5 +391,6 @@ SCALES: Mapping[str, tuple[float, float]] = {
     **{name: (1, 0.02) for name, (_, _, same) in BY_NETWORK.items() if same or name.endswith("Norm")},
     **{name: (0.05, 1) for name in ECAL_LINES if name.startswith("Hlt1Pi02GammaGamma")},
     "Hlt1CaloDigitsMinADC": (1, 0.001),
+    "Hlt1OneMuonTrack": (1, 0.001),
 }
 """Prescale and postscale; other lines have none."""
