@@ -51,4 +51,5 @@ def check_batch(
         None if clusters is None else clusters.of_kept_events(kept),
         [it.showers for it in truth if it is not None],
         None if found.downstream is None else found.downstream.of_kept_events(kept),
+        None if found.stubs is None else found.stubs.of_kept_events(kept),
     )
