@@ -184,7 +184,7 @@ def test_a_station_without_a_hit_has_no_stub(station: int) -> None:
 
 def test_the_chi2_is_that_of_twice_the_half_sizes_per_degree_of_freedom() -> None:
     stations = line(1200.0, -800.0, shift=(6.0, 3.0, 0.0))
-    # Equal distances: a hit that is third of four by d has residuals of -0.1, 0.2 (-0.4), 0.3 d ... : 0.3 d^2 in all.
+    # A line follows the third of four hits at equal distances by 0.3 of its shift d: 0.7 d^2 are left.
     hits = muon_hits(stations)
     (expected,) = stubs_of(hits)
     found = find(hits).stubs
