@@ -39,10 +39,11 @@ from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
 from hltnode.processing.lhcb.luminosity.collections import LUMI_SUMMARY, lumi_types
 from hltnode.processing.lhcb.luminosity.decode_plume import decode_plume
 from hltnode.processing.lhcb.luminosity.fill_counters import fill_counters
-from hltnode.processing.lhcb.muon.collections import muon_count, muon_types
+from hltnode.processing.lhcb.muon.collections import muon_count, muon_types, stub_count
 from hltnode.processing.lhcb.muon.correlated_chi2 import correlated_chi2
 from hltnode.processing.lhcb.muon.cross_strips import cross_strips
 from hltnode.processing.lhcb.muon.find_cells import find_cells as muon_find_cells
+from hltnode.processing.lhcb.muon.find_stubs import find_stubs
 from hltnode.processing.lhcb.muon.hit_offsets import hit_offsets as muon_hit_offsets
 from hltnode.processing.lhcb.muon.identify_tracks import identify_tracks as identify_muons
 from hltnode.processing.lhcb.muon.is_muon import is_muon
@@ -157,6 +158,7 @@ ECAL = (
 )
 MUONS = (cross_strips, is_muon, correlated_chi2)
 MUON_NETWORK = (measure_muons, identify_muons)
+MUON_STUBS = (find_stubs,)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
 HLT1_SEQUENCE = AlgorithmSequence(
@@ -227,15 +229,16 @@ def _velo(algorithms: AlgorithmSequence) -> Sequence:
 
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
-    """The sequence of a long tracking with the muon network, the electromagnetic calorimeter, the counters for
-    luminosity, and downstream tracks with their vertices."""
+    """The sequence of a long tracking with the muon network, stubs of the muon stations, the electromagnetic
+    calorimeter, the counters for luminosity, and downstream tracks with their vertices."""
     without = _long(*tracking)
     return Sequence(
-        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *LUMINOSITY, *DOWNSTREAM)),
+        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *MUON_STUBS, *LUMINOSITY, *DOWNSTREAM)),
         subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
         counts={
             **without.counts,
             **_ECAL_COUNTS,
+            "muon_stubs": stub_count,
             "downstream_tracks": downstream_count,
             "downstream_v0s": downstream_v0_count,
         },

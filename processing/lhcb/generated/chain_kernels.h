@@ -18,6 +18,7 @@
 #include "lhcb/muon/correlated_chi2.cuh"
 #include "lhcb/muon/cross_strips.cuh"
 #include "lhcb/muon/find_cells.cuh"
+#include "lhcb/muon/find_stubs.cuh"
 #include "lhcb/muon/hit_offsets.cuh"
 #include "lhcb/muon/identify_tracks.cuh"
 #include "lhcb/muon/is_muon.cuh"
@@ -135,6 +136,7 @@
     X(ecal_pair_electrons) \
     X(muon_measure_tracks) \
     X(muon_identify_tracks) \
+    X(muon_find_stubs) \
     X(luminosity_decode_plume) \
     X(luminosity_fill_counters) \
     X(downstream_search_ut) \

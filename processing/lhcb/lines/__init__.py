@@ -37,6 +37,7 @@ from hltnode.processing.lhcb.lines.prefilters import (
     velo_open,
 )
 from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
 from hltnode.processing.selection.expressions.functions import atan2, exp, log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.expressions.units import GeV, MeV, TeV, m, mm, mrad, rad, um
 from hltnode.processing.selection.lines.histogram import Histogram
@@ -81,6 +82,7 @@ __all__ = [
     "minimum",
     "mm",
     "mrad",
+    "muon_stubs",
     "muons",
     "no_beam",
     "odin_lumi",

@@ -45,6 +45,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS
 from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
 from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
 from hltnode.processing.lhcb.muon.collections import (
     FEATURES,
     long_is_muon,
@@ -504,6 +505,7 @@ INPUTS = {
     "downstream_tracks": downstream_tracks,
     "downstream_v0s": downstream_v0s,
     "muons": muons,
+    "muon_stubs": muon_stubs,
     "electrons": electrons,
     "ecal_clusters": ecal_clusters,
     "photons": photons,

@@ -64,6 +64,7 @@ from hltnode.processing.lhcb.lines.photon_lines import (
 from hltnode.processing.lhcb.lines.prefilters import ODIN_LUMI, ODIN_NO_BIAS, ODIN_VELO_OPEN, PREFILTERS
 from hltnode.processing.lhcb.lines.tracks import (
     LowPtMuon,
+    OneMuonTrack,
     Rich1Alignment,
     Rich2Alignment,
     SingleHighPtMuon,
@@ -206,19 +207,21 @@ _ECAL = (
 )
 """Lines that need the electromagnetic calorimeter."""
 
+_STUBS = (OneMuonTrack("Hlt1OneMuonTrack", postscale=MICRO_BIAS),)
+"""Lines that need stubs of the muon stations."""
+
 _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4])
 """The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
 
 _NOT_MADE = {
     **{f"Hlt1ConeJet{pt}GeV": "needs jets, which no sequence makes" for pt in (15, 30, 50, 100)},
-    "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
     "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
     "Hlt1PlumeActivity": "cuts on channels of the luminometer PLUME, which are no fields of lines",
 }
 
 _WITH_COMPOSITES = NamedMenu(
     lines=(*_EVENTS, *_TRACKS, *_COMPOSITES),
-    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_DOWNSTREAM, *_COMPOSITES_WITH_ECAL)},
+    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_STUBS, *_DOWNSTREAM, *_COMPOSITES_WITH_ECAL)},
     not_available=_NOT_MADE,
 )
 """The menu of proton collisions, with the lines on decays into more than two tracks."""
@@ -237,6 +240,7 @@ HLT1_MENU = Menu(
         ),
         *(VeloMicroBias, VeloClustersMicroBias, NDisplacedVeloTracks),
         *(TrackMVA, TrackMuonMVA, SingleHighPtMuon, SingleHighPtTrack, LowPtMuon, Rich1Alignment, Rich2Alignment),
+        OneMuonTrack,
         *(TwoTrackMVA, TwoTrackMVACharmXSec, D2KK, D2KPi, D2PiPi, KsToPiPi, TwoTrackKs, TwoKs, L02PPi),
         *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
         *(GasD2KPi, GasTwoTracks, GasKsToPiPi, GasL02PPi, GasTrack, GasMuon, GasDiMuonMass, GasDisplacedDiMuon),
@@ -251,7 +255,7 @@ HLT1_MENU = Menu(
     lines=(*_EVENTS, *_TRACKS),
     lines_of={
         **{"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
-        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_DOWNSTREAM),
+        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_STUBS, *_DOWNSTREAM),
     },
     not_available=_NOT_MADE,
     prefilters=PREFILTERS,

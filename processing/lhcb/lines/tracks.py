@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Positive
 from hltnode.processing.lhcb.lines.inputs import long_tracks, muons
+from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
 from hltnode.processing.selection.expressions.functions import log
 from hltnode.processing.selection.expressions.units import GeV, MeV, mm, rad
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
@@ -64,6 +65,19 @@ class TrackMuonMVA(TrackMVA):
 
     max_chi2: Positive = 100.0
     alpha: Annotated[float, Field(ge=-1e5, le=1e5)] = 0.0
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class OneMuonTrack(LineType):
+    """A straight line of hits in the muon stations, found without a track."""
+
+    input = muon_stubs
+
+    max_chi2_x: Positive = 1.0
+    max_chi2_y: Positive = 0.3
+
+    def selects(self, candidate: Any) -> Any:
+        return (candidate.chi2_x < self.max_chi2_x) & (candidate.chi2_y < self.max_chi2_y)
 
 
 @dataclass(frozen=True, config=VALIDATED)

@@ -44,6 +44,8 @@ from hltnode.protocol.lhcb.banks.muon_links import (
 
 STATION_STRIDE = 8
 MAX_HITS_PER_EVENT = 65535
+MAX_STUBS_PER_EVENT = 256
+"""Simulated minimum-bias events have 7 at most."""
 HIT_PADDING = 8
 CELL_WORDS = MAX_CELLS // WORD
 NO_CROSSING = 1 << 7
@@ -119,6 +121,7 @@ muon_types = SharedTypes(
         "missing_muon_feature": MISSING,
         "n_muon_features": len(FEATURES),
         "n_muon_stub_numbers": len(STUB_NUMBERS),
+        "max_muon_stubs": MAX_STUBS_PER_EVENT,
         "muon_no_crossing": NO_CROSSING,
         "muon_bank_type": int(LhcbBankType.MUON),
         **version_sizes("muon", MuonVersion),
@@ -199,3 +202,19 @@ differences of slopes of a line through them and the track in x and y, and the t
 muon hits of the event. All are 0 for a track without these hits."""
 long_muon_nn = long_tracks.column("muon_nn", F32)
 """Response of the muon network, 0 to 1: near 1 for a muon; 0 for a track without hits in its fields of interest."""
+
+muon_stubs = Collection(
+    "muon_stubs",
+    capacity=lambda limits: limits.events * MAX_STUBS_PER_EVENT,
+    placement=Placement.fixed(MAX_STUBS_PER_EVENT),
+    max_per_event=MAX_STUBS_PER_EVENT,
+)
+"""Straight lines of one hit in each of M2 to M5, found without a track; ascending by their hit in M5. An event with too
+many is flagged; the first ones are kept."""
+stub_count = muon_stubs.per_event("count", U32, role=Role.OUTPUT)
+stub_hits = muon_stubs.column("hits", U16, width=N_STATIONS)
+"""[stub][4]: its hits in M2 to M5, relative to the first muon hit of the event."""
+stub_line = {name: muon_stubs.column(name, F32) for name in ("x", "y", "tx", "ty")}
+"""The fitted line in the middle of M2, z = 15270 mm: mm, slopes."""
+stub_chi2 = {name: muon_stubs.column(name, F32) for name in ("chi2_x", "chi2_y")}
+"""chi2 of the fits in x and in y per degree of freedom, each hit with twice its half size as error."""

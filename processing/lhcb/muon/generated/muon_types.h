@@ -15,6 +15,7 @@ constexpr uint32_t no_muon_hit = 65535;
 constexpr float missing_muon_feature = -10000.0f;
 constexpr uint32_t n_muon_features = 20;
 constexpr uint32_t n_muon_stub_numbers = 5;
+constexpr uint32_t max_muon_stubs = 256;
 constexpr uint32_t muon_no_crossing = 128;
 constexpr uint32_t muon_bank_type = 13;
 constexpr uint32_t muon_version_batches = 2;

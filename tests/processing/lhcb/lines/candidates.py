@@ -22,6 +22,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     MAX_PHOTON_PAIRS_PER_EVENT,
 )
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.muon.collections import MAX_STUBS_PER_EVENT
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.secondary_vertices.collections import (
@@ -242,6 +243,14 @@ DOWNSTREAM_V0_NUMBERS = tuple(field.name for field in fields(DownstreamV0) if fi
 
 
 @dataclass(frozen=True)
+class MuonStub(_Single):
+    """A stub of the muon stations; its chi2 fails every line."""
+
+    chi2_x: float = 1e6
+    chi2_y: float = 1e6
+
+
+@dataclass(frozen=True)
 class Event:
     event_type: int = 0
     crossing_type: int = 3
@@ -260,6 +269,7 @@ class Event:
     photon_pairs: Sequence[PhotonPair] = ()
     dielectrons: Sequence[Dielectron] = ()
     downstream_v0s: Sequence[DownstreamV0] = ()
+    stubs: Sequence[MuonStub] = ()
     ecal_max_adc: int = 0
     ecal_energy: float = 0.0
 
@@ -270,7 +280,7 @@ class Event:
         return [UPSTREAM, *self.primary_vertices, *(owner.pv for owner in owners if owner.pv is not None)]
 
 
-Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | DownstreamV0
+Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | DownstreamV0 | MuonStub
 
 
 def event_with(candidate: Candidate) -> Event:
@@ -284,6 +294,8 @@ def event_with(candidate: Candidate) -> Event:
             return Event(long_tracks=_tracks_of(candidate), dielectrons=(Dielectron(), candidate))
         case DownstreamV0():
             return Event(downstream_v0s=(DownstreamV0(), candidate))
+        case MuonStub():
+            return Event(stubs=(MuonStub(), candidate))
         case Track():
             return Event(long_tracks=(UNSELECTED, candidate))
         case Vertex():
@@ -313,10 +325,10 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
     odin = np.zeros(n, ODIN_DATA.dtype)
     flags = np.zeros(n, np.uint32)
     pvs = np.zeros((n, MAX_PVS), PRIMARY_VERTEX.dtype)
-    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, downstream = (
+    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, downstream, stubs = (
         _Table(n, most) for most in (VELO_PLACES, *_MOST)
     )
-    counts = np.zeros((n, 10), np.uint32)
+    counts = np.zeros((n, 11), np.uint32)
     for number, event in enumerate(events):
         for name in ("event_type", "crossing_type", "orbit", "tae_central", "tae_half_window"):
             odin[name][number] = getattr(event, name)
@@ -349,13 +361,15 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         for i, v0 in enumerate(event.downstream_v0s):
             numbers = {name: getattr(v0, name) for name in DOWNSTREAM_V0_NUMBERS}
             downstream.fill(number, i, **numbers, kind=v0.kind)
+        for i, stub in enumerate(event.stubs):
+            stubs.fill(number, i, chi2_x=stub.chi2_x, chi2_y=stub.chi2_y)
         collections = (
             *(event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs),
-            *(event.clusters, event.photon_pairs, event.dielectrons, event.downstream_v0s),
+            *(event.clusters, event.photon_pairs, event.dielectrons, event.downstream_v0s, event.stubs),
         )
         counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
     names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
-    others = ("ecal_clusters", "photon_pairs", "dielectrons", "downstream_v0s")
+    others = ("ecal_clusters", "photon_pairs", "dielectrons", "downstream_v0s", "muon_stubs")
     columns = {
         "events.odin": odin,
         "events.flags": flags,
@@ -370,6 +384,7 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         **photon_pairs.columns("photon_pairs"),
         **dielectrons.columns("dielectrons"),
         **downstream.columns("downstream_v0s"),
+        **stubs.columns("muon_stubs"),
         "events.ecal_max_adc": np.array([event.ecal_max_adc for event in events], np.uint32),
         "events.ecal_energy": np.array([event.ecal_energy for event in events], np.float32),
         **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *others))},
@@ -379,7 +394,8 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
 
 _MOST = (
     *(MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT),
-    *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT, MAX_V0S_PER_EVENT),
+    *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT),
+    *(MAX_V0S_PER_EVENT, MAX_STUBS_PER_EVENT),
 )
 
 

@@ -395,7 +395,12 @@ DOWNSTREAM_LINES: Mapping[str, Plain] = {
     "Hlt1DownstreamGammaToEE": downstream_photon,
     "Hlt1DownstreamTwoTrackKs": partial(downstream_ks, pt=3500, ip=(0, 5), track_pt=550),
 }
-PLAIN_LINES = {**PLAIN_LINES, **ECAL_LINES, **DOWNSTREAM_LINES}
+PLAIN_LINES = {
+    **PLAIN_LINES,
+    **ECAL_LINES,
+    **DOWNSTREAM_LINES,
+    "Hlt1OneMuonTrack": lambda e: any(bool(s.chi2_x < np.float32(1) and s.chi2_y < np.float32(0.3)) for s in e.stubs),
+}
 
 SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1Passthrough": (1e-4, 1),
@@ -421,5 +426,6 @@ SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1CaloDigitsMinADC": (1, 0.001),
     "Hlt1DownstreamKsToPiPiPrompt": (1, 0.001),
     "Hlt1DownstreamLambdaToPPiPrompt": (1, 0.001),
+    "Hlt1OneMuonTrack": (1, 0.001),
 }
 """Prescale and postscale; other lines have none."""

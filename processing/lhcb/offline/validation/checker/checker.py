@@ -23,6 +23,7 @@ from hltnode.processing.lhcb.offline.validation.checker.losses import LossCounts
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches, match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import MuonIdCounts
 from hltnode.processing.lhcb.offline.validation.checker.muon_scores import MuonScoreCounts
+from hltnode.processing.lhcb.offline.validation.checker.muon_stubs import StubCounts, StubTable
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts
 from hltnode.processing.lhcb.offline.validation.checker.track_resolution import TrackResolution
@@ -49,6 +50,7 @@ class Checker:
         self.vertices: VertexCounts | None = None
         self.muon_id: MuonIdCounts | None = None
         self.muon_scores: MuonScoreCounts | None = None
+        self.muon_stubs: StubCounts | None = None
         self.electrons: ElectronCounts | None = None
         self.ecal_clusters: EcalClusterCounts | None = None
         self.clusters = ClusterCounts()
@@ -72,13 +74,14 @@ class Checker:
         showers: Sequence[NDArray[np.void] | None] = (),
         downstream: TrackTable | None = None,
         downstream_v0s: VertexTable | None = None,
+        stubs: StubTable | None = None,
     ) -> None:
         """Compare a batch of events.
 
         tracks: those of each stage that ran; pvs: for each event f32[n, 6] = x, y, z (mm) and their variances (mm²);
         vertices: the true collisions of each event, None where its truth has none; two_track: vertices of two long
         tracks; ecal_clusters: of the calorimeter; showers: the true ones of each event, None where its truth has none;
-        downstream: the downstream tracks; downstream_v0s: their vertices.
+        downstream: the downstream tracks; downstream_v0s: their vertices; stubs: of the muon stations.
         """
         self.events += particles.n_events
         # Samples without collisions have no origins of particles.
@@ -99,6 +102,9 @@ class Checker:
             self.ecal_clusters = self.ecal_clusters or EcalClusterCounts()
             self.ecal_clusters.add(ecal_clusters, showers)
             self._add_electrons(tracks[Stage.LONG], particles, matches[Stage.LONG], ecal_clusters)
+        if stubs is not None:
+            self.muon_stubs = self.muon_stubs or StubCounts()
+            self.muon_stubs.add(stubs, particles.n_events)
         if Stage.LONG in tracks:
             self._add_long(tracks[Stage.LONG], particles, matches, two_track, has_origins)
         if downstream is not None:
@@ -140,6 +146,8 @@ class Checker:
             if long.muon_scores is not None:
                 self.muon_scores = self.muon_scores or MuonScoreCounts(self._muon_trees)
                 self.muon_scores.add(long.muon_scores, long.is_muon, particles, matches[Stage.LONG])
+            if self.muon_stubs is not None and long.near_stub is not None and passes is not None:
+                self.muon_stubs.add_tracks(long.near_stub, passes, particles, matches[Stage.LONG])
         if two_track is not None:
             self.decays = self.decays or DecayChecks()
             self.decays.add(two_track, long, particles, matches[Stage.LONG], has_origins)
@@ -175,6 +183,8 @@ class Checker:
             result["muon"] = self.muon_id.result()
             if self.muon_scores is not None:
                 result["muon"]["identification"] = self.muon_scores.result()
+            if self.muon_stubs is not None:
+                result["muon"]["stubs"] = self.muon_stubs.result()
         if self.electrons is not None:
             result["electron"] = self.electrons.result()
         if self.ecal_clusters is not None:

@@ -39,6 +39,7 @@ from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     vertices_of,
 )
 from hltnode.processing.lhcb.offline.validation.checker.muon_columns import SCORE_COLUMNS, MuonScores, has_scores
+from hltnode.processing.lhcb.offline.validation.checker.muon_stubs import STUB_COLUMNS, StubTable, has_stubs
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
@@ -110,6 +111,7 @@ def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[
     columns += _UT_HITS if _has_ut(sequence) else ()
     columns += (*CLUSTER_COLUMNS, *ELECTRON_COLUMNS) if has_calorimeter(sequence) else ()
     columns += SCORE_COLUMNS if has_scores(sequence) else ()
+    columns += STUB_COLUMNS if has_stubs(sequence) else ()
     columns += DOWNSTREAM_COLUMNS if has_downstream(sequence) else ()
     columns += DOWNSTREAM_V0_COLUMNS if has_downstream_v0s(sequence) else ()
     return tuple(dict.fromkeys(column.name for column in columns))
@@ -125,7 +127,8 @@ class ReconstructedBatch:
     """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
     FT_TYPE), the positions of its VELO hits (f32[n, 3] in mm), its vertices (f32[n, 6] = x, y, z in mm and their
     variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks,
-    clusters of the calorimeter, downstream tracks and their vertices, None of a sequence without."""
+    clusters of the calorimeter, downstream tracks, their vertices, and stubs of the muon stations, None of a sequence
+    without."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
@@ -137,6 +140,7 @@ class ReconstructedBatch:
     clusters: ClusterTable | None = None
     downstream: TrackTable | None = None
     downstream_v0s: VertexTable | None = None
+    stubs: StubTable | None = None
 
 
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
@@ -148,6 +152,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     found = _VeloTracks.read(workspace, hits[VP_TYPE])
     tracks = {Stage.VELO: found.table}
     two_track, downstream, of_downstream = None, None, None
+    stubs = StubTable.read(workspace) if has_stubs(sequence) else None
     if _has_ut(sequence):
         hits[UT_TYPE] = Hits.read(workspace, *_UT_HITS)
     if Stage.UT in stages:
@@ -155,7 +160,10 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     if Stage.LONG in stages:
         hits[FT_TYPE] = Hits.read(workspace, scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id)
         of = Objects(workspace, long_tracks, long_count)
-        long = tracks[Stage.LONG] = _long_tracks(sequence, of, found, hits)
+        long = _long_tracks(sequence, of, found, hits)
+        if stubs is not None:
+            long = replace(long, near_stub=stubs.near_long_tracks(of))
+        tracks[Stage.LONG] = long
         if long.p is not None and set(VERTEX_COLUMNS) <= set(sequence.columns):
             two_track = vertices_of(workspace, of.first_row, long.p)
     if has_downstream(sequence):
@@ -181,6 +189,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         clusters=ClusterTable.read(workspace) if has_calorimeter(sequence) else None,
         downstream=downstream,
         downstream_v0s=of_downstream,
+        stubs=stubs,
     )
 
 

@@ -40,8 +40,9 @@ class TrackTable:
     event: i64[n], 0 ... in the batch; the LHCbIDs (u32, 2022 scheme) of all tracks follow one another in `ids`,
     n_ids (i64[n]) is their number for each track: hits of all detectors that the track uses, the VELO's included.
     If the stage has them: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states, the
-    result of muon identification and its scores, whether the line of the track passes all muon stations, and what the
-    calorimeter says; otherwise None. `cuts`: numbers of each track that can be cut on, by name (curves.py).
+    result of muon identification and its scores, whether the line of the track passes all muon stations, whether a stub
+    of the muon stations is near, and what the calorimeter says; otherwise None. `cuts`: numbers of each track that can
+    be cut on, by name (curves.py).
     """
 
     event: Int64Array
@@ -55,6 +56,7 @@ class TrackTable:
     states: TrackStates | None = None
     is_muon: Mask | None = None
     passes_muon_stations: Mask | None = None
+    near_stub: Mask | None = None
     ecal: EcalTracks | None = None
     muon_scores: MuonScores | None = None
     cuts: Mapping[str, Float64Array] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class TrackTable:
         chosen = event >= 0
         columns = {
             name: None if (values := getattr(self, name)) is None else values[chosen]
-            for name in ("p", "pt", "eta", "phi", "qop_error", "is_muon", "passes_muon_stations")
+            for name in ("p", "pt", "eta", "phi", "qop_error", "is_muon", "passes_muon_stations", "near_stub")
         }
         cuts = {name: values[chosen] for name, values in self.cuts.items()}
         columns["ecal"] = None if self.ecal is None else self.ecal.take(chosen)
