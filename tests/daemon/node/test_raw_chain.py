@@ -101,7 +101,7 @@ async def run_node(
     reader = DISPLAY.reader(CHAIN, None, trigger)
 
     def load() -> Draw:
-        return lambda banks: bank_drawing(reader.read(banks))
+        return lambda banks: bank_drawing(reader.read(banks, "auto"))
 
     with zmq.asyncio.Context() as context, closing(reader):
         async with (

@@ -35,7 +35,7 @@ def picture_of(image: NDArray[Any] | None, *more: RawBank, configuration: str = 
     """The picture of an event with a trigger configuration."""
     reader = DISPLAY.reader(CHAIN, None, TriggerConfig.from_toml(configuration, CHAIN.menu))
     try:
-        return reader.read([*more, *([] if image is None else encode_image(image, 8))])
+        return reader.read([*more, *([] if image is None else encode_image(image, 8))], "auto")
     finally:
         reader.close()
 

@@ -34,7 +34,7 @@ def picture_of(banks: Sequence[RawBank], configuration: str = "") -> BankPicture
     """The picture of an event with a trigger configuration."""
     reader = DISPLAY.reader(CHAIN, None, TriggerConfig.from_toml(configuration, CHAIN.menu))
     try:
-        return reader.read(banks)
+        return reader.read(banks, "auto")
     finally:
         reader.close()
 
