@@ -1,8 +1,8 @@
 // The common kernel by one thread: a loop over the times of all hits, which the compiler makes a loop over vectors,
-// finds those with N7, and only the hits in their time windows get places and partners.
+// finds those with N7, and only the hits in their time windows are compared with others, each once.
 #pragma once
 
-#include "km3net/triggers/find_candidates.cuh"
+#include "km3net/triggers/hit_windows_cpu.h"
 
 HLT_CPU_FORM(km3net_find_candidates)
 {
@@ -15,25 +15,16 @@ HLT_CPU_FORM(km3net_find_candidates)
     hlt::km3net_window* const windows = p.windows.window + p.windows.first(event);
     uint32_t n_found = 0, n_windows = 0;
     if (n >= p.min_hits) {
-        uint32_t times[hlt::km3net_max_hits], places[hlt::km3net_max_hits], partners[hlt::km3net_max_hits];
+        hlt::moving_window<km3net_find_candidates_parameters> window(p, hits, n);
         uint8_t begins[hlt::km3net_max_hits];
-        for (uint32_t i = 0; i < n; ++i) times[i] = hlt::time_of_hit(hits[i]);
         const uint32_t n_tested = hlt::min_of(n_own, n - p.min_hits + 1u);
-        const uint32_t* const last = times + p.min_hits - 1u;
-        for (uint32_t i = 0; i < n_tested; ++i) begins[i] = last[i] - times[i] < p.time_window ? 1 : 0;
-        uint32_t placed = 0, paired = 0;
+        const int32_t* const times = &window.time[0];
+        const int32_t* const last = times + p.min_hits - 1u;
+        const int32_t length = static_cast<int32_t>(p.time_window);
+        for (uint32_t i = 0; i < n_tested; ++i) begins[i] = last[i] - times[i] < length ? 1 : 0;
         for (uint32_t i = 0; i < n_tested; ++i) {
             if (begins[i] == 0) continue;
-            // Partners of the hits that are tested, and places of the partners.
-            placed = hlt::max_of(placed, i);
-            paired = hlt::max_of(paired, i);
-            uint32_t end = i + p.min_hits;
-            while (end < n && end - i < hlt::km3net_max_tested && times[end] - times[i] < p.time_window) ++end;
-            const uint32_t reach = hlt::min_of(n, end + hlt::km3net_max_tested);
-            for (; placed < reach; ++placed)
-                places[placed] = hlt::place_of_pmt(p.km3net.pmt[hlt::pmt_of_hit(hits[placed])]);
-            for (; paired < end; ++paired) partners[paired] = hlt::partners_of_hit(p, hits, places, paired, n);
-            const hlt::km3net_candidate found = hlt::candidate_of_hit(p, hits, partners, i, n);
+            const hlt::km3net_candidate found = window.candidate_from(i);
             if (found.hits > hlt::km3net_max_tested) flags |= hlt::crowded;
             if (found.triggers == 0u) continue;
             if (n_found < hlt::km3net_max_candidates) listed[n_found] = found;

@@ -29,11 +29,13 @@
 #include "mu3e/tracks/extend_tracks_cpu.h"
 #include "mu3e/tracks/fit_triplets_cpu.h"
 #include "mu3e/tracks/select_triplets_cpu.h"
+#include "mu3e/vertices/find_vertices_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(fragment_offsets) \
     X(mu3e_sort_hits) \
     X(mu3e_select_triplets) \
     X(mu3e_fit_triplets) \
-    X(mu3e_extend_tracks)
+    X(mu3e_extend_tracks) \
+    X(mu3e_find_vertices)
 #endif

@@ -186,7 +186,12 @@ HLT_CPU_FORM(mu3e_select_triplets)
         const hlt::ranges_of_hits ranges(hits, first0, end0, one, two, static_cast<float>(cuts.hit_window));
         crowded = ranges.combinations > hlt::mu3e_max_combinations;
         hlt::hit_pairs pairs;
+        const float window = static_cast<float>(cuts.hit_window), begin = static_cast<float>(times.begin),
+                    end_behind = static_cast<float>(times.end_behind);
         for (uint32_t i = first0; i < end0 && !crowded; ++i) {
+            // The first hit of a triplet is less than a window before that of layer 0, and not behind it.
+            const float t0 = ranges.time[i - first0];
+            if (t0 < begin || t0 - window >= end_behind) continue;
             const hlt::hit_range near = ranges.one[i - first0];
             for (uint32_t j0 = near.begin; j0 < near.end; j0 += hlt::n_wide) {
                 if (pairs.n > pairs.most - hlt::n_wide)

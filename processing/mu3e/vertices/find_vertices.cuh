@@ -5,7 +5,8 @@
 // point; the three are fitted to a vertex. Cuts: chi2, the energy near the mass of the muon, the sum of the momenta.
 // In: tracks. Out: vertices by electron, first and second positron; windows; flags. One block per event. Threads take
 // pairs of an electron and a positron, then each pair that crosses and all second positrons behind its first. Thread 0
-// makes windows. Vertices are counted before they are written, so their order does not depend on the threads.
+// makes windows. Vertices are counted before they are written, so their order does not depend on the threads. The CPU
+// form has a positron in each lane of a vector.
 // Bounds: mu3e_max_tracks; mu3e_max_pairs: with more, none is used; mu3e_max_vertices, mu3e_max_windows.
 #pragma once
 
@@ -55,29 +56,32 @@ __device__ __forceinline__ bool cross_in_target(const Parameters& p, const helix
 }
 
 template <typename Parameters>
-__device__ bool is_pair(const Parameters& p, const mu3e_track& electron, const mu3e_track& positron)
+__device__ __forceinline__ bool any_in_target(const Parameters& p, const helix& a, const helix& b,
+                                              const crossing_points& points)
 {
-    if (!are_together(electron, positron, p.time_window) || share_hits(electron, positron)) return false;
-    const helix a = helix_of(electron, p.mev_per_mm), b = helix_of(positron, p.mev_per_mm);
-    const crossing_points points = cross_circles(a, b, p.max_gap);
     float z;
     for (uint32_t s = 0; s < points.n; ++s)
         if (cross_in_target(p, a, b, points.x[s], points.y[s], z)) return true;
     return false;
 }
 
-/// The vertex of a pair and a second positron; false if there is none within the cuts.
 template <typename Parameters>
-__device__ bool vertex_of(const Parameters& p, const mu3e_track* tracks, const track_pair& pair, uint32_t second,
-                          mu3e_vertex& vertex)
+__device__ bool is_pair(const Parameters& p, const mu3e_track& electron, const mu3e_track& positron)
+{
+    if (!are_together(electron, positron, p.time_window) || share_hits(electron, positron)) return false;
+    const helix a = helix_of(electron, p.mev_per_mm), b = helix_of(positron, p.mev_per_mm);
+    return any_in_target(p, a, b, cross_circles(a, b, p.max_gap));
+}
+
+/// The vertex of two positrons and an electron, whose helices are `of`, near one of the points where those of the
+/// electron and of the first positron cross; false if there is none within the cuts.
+template <typename Parameters>
+__device__ bool vertex_near(const Parameters& p, const mu3e_track* tracks, const track_pair& pair, uint32_t second,
+                            const helix (&of)[3], const crossing_points& points, mu3e_vertex& vertex)
 {
     const mu3e_track one = tracks[pair.positron], other = tracks[second], electron = tracks[pair.electron];
     const uint32_t first = min_of(min_of(one.first, other.first), electron.first);
     const uint32_t last = max_of(max_of(one.last, other.last), electron.last);
-    if (first >= p.length || last - first >= p.time_window) return false;
-    if (share_hits(one, other) || share_hits(electron, other)) return false;
-    const helix of[3] = {helix_of(one, p.mev_per_mm), helix_of(other, p.mev_per_mm), helix_of(electron, p.mev_per_mm)};
-    const crossing_points points = cross_circles(of[2], of[0], p.max_gap);
     const vertex_errors errors{p.scattering, p.mev_per_mm, p.angle_error, p.hit_error};
     const target_cone target{p.target_radius, p.target_slope, p.target_error};
     fitted_vertex best{0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
@@ -85,8 +89,9 @@ __device__ bool vertex_of(const Parameters& p, const mu3e_track* tracks, const t
     for (uint32_t s = 0; s < points.n; ++s) {
         const float x = points.x[s], y = points.y[s];
         float z, of_other;
-        if (!cross_in_target(p, of[2], of[0], x, y, z)) continue;
-        if (!(distance_to_circle(of[1], x, y) <= p.max_distance) || !comes_from(p, of[1], x, y, of_other)) continue;
+        // The distance first: it needs no angle, and most second positrons fail there.
+        if (!(distance_to_circle(of[1], x, y) <= p.max_distance)) continue;
+        if (!cross_in_target(p, of[2], of[0], x, y, z) || !comes_from(p, of[1], x, y, of_other)) continue;
         const float apart = of_other - z;
         if (!(apart <= p.max_z_apart && -apart <= p.max_z_apart)) continue;
         const fitted_vertex found = fit_vertex(of, x, y, z, errors, target);
@@ -118,6 +123,20 @@ __device__ bool vertex_of(const Parameters& p, const mu3e_track* tracks, const t
               second,
               pair.electron};
     return true;
+}
+
+/// The vertex of a pair and a second positron; false if there is none within the cuts.
+template <typename Parameters>
+__device__ bool vertex_of(const Parameters& p, const mu3e_track* tracks, const track_pair& pair, uint32_t second,
+                          mu3e_vertex& vertex)
+{
+    const mu3e_track one = tracks[pair.positron], other = tracks[second], electron = tracks[pair.electron];
+    const uint32_t first = min_of(min_of(one.first, other.first), electron.first);
+    const uint32_t last = max_of(max_of(one.last, other.last), electron.last);
+    if (first >= p.length || last - first >= p.time_window) return false;
+    if (share_hits(one, other) || share_hits(electron, other)) return false;
+    const helix of[3] = {helix_of(one, p.mev_per_mm), helix_of(other, p.mev_per_mm), helix_of(electron, p.mev_per_mm)};
+    return vertex_near(p, tracks, pair, second, of, cross_circles(of[2], of[0], p.max_gap), vertex);
 }
 
 /// The window of one vertex.

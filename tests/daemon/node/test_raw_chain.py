@@ -21,7 +21,7 @@ from hltnode.daemon.storage.root_file import load_library
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.raw.chain import CHAIN
 from hltnode.processing.raw.offline.display.picture import bank_drawing
-from hltnode.processing.raw.offline.tools.display import RawDisplay
+from hltnode.processing.raw.offline.tools.display import DISPLAY
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.bank_types import NO_BANK, TYPES_OF_TRIGGER
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -98,10 +98,10 @@ async def run_node(
     backend = create_backend("cpu", CHAIN.kernels, threads=1)
     trigger = TriggerConfig.from_toml(LINES, CHAIN.menu)
     engine = CHAIN.create_engine(backend, {}, trigger, batch_limits(config))
-    reader = RawDisplay().reader(CHAIN, None, trigger)
+    reader = DISPLAY.reader(CHAIN, None, trigger)
 
     def load() -> Draw:
-        return lambda banks: bank_drawing(reader.read(banks))
+        return lambda banks: bank_drawing(reader.read(banks, "auto"))
 
     with zmq.asyncio.Context() as context, closing(reader):
         async with (

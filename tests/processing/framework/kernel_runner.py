@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.build_cache import built, version_of
 from tests.processing.framework.chain_builder import compiler
+from tests.processing.framework.session_folders import session_folder
 
 EMULATOR = Path(__file__).parent / "block_emulator.cpp"
 
@@ -171,7 +171,7 @@ def parameter_bytes(kernels: KernelSources, name: str) -> int:
 @functools.cache
 def generated_kernels(source: str, folders: tuple[Path, ...], name: str) -> KernelSources:
     """Write a generated kernel to a file, for tools that take the kernels of a chain."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-generated-"))
+    folder = session_folder("hltnode-generated-")
     (folder / "generated.h").write_text(f"#pragma once\n{source}\n#define HLT_KERNELS(X) X({name})\n")
     return KernelSources("generated.h", (folder, *folders), "")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.kernel_sources import KernelSources
 from tests.processing.framework.chain_builder import build_kernels, compiler
+from tests.processing.framework.session_folders import session_folder
 
 COUNTER = """
 #include <cstdint>
@@ -37,7 +36,7 @@ class WorkCounter:
 
     def __init__(self, kernels: KernelSources) -> None:
         self.avx2 = "avx2" in KernelLibrary(kernels).targets
-        folder = Path(tempfile.mkdtemp(prefix="hltnode-work-"))
+        folder = session_folder("hltnode-work-")
         source, counter = folder / "counter.cpp", folder / "counter.o"
         source.write_text(COUNTER)
         # Relative names: the object file is the same in every folder, so that the library is built once.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.km3net.chain import CHAIN
 from hltnode.processing.km3net.hits.collections import MAX_CANDIDATES, MAX_HITS, MAX_WINDOWS
 from hltnode.processing.km3net.hits.sort_hits import sort_hits
@@ -15,7 +17,7 @@ from hltnode.processing.selection.configuration.trigger_config import TriggerCon
 from tests.processing.chains.reference import run_reference
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.km3net.chain_under_test import odd_mep
-from tests.processing.km3net.telescope_events import COLUMNS
+from tests.processing.km3net.telescope_events import COLUMNS, made_hits, mep_of_hits
 
 LIBRARY = KernelLibrary(CHAIN.kernels)
 launch = partial(on_cpu, kernels=CHAIN.kernels)
@@ -32,8 +34,21 @@ PLACED = (
 )
 
 
-def test_both_forms_find_the_same_candidates_for_every_instruction_set() -> None:
-    events = run_reference(CHAIN, odd_mep(31, 20), CHAIN.load_geometry(None), None, COLUMNS)
+def dense_mep(seed: int) -> EncodedMep:
+    """Sub-slices of up to 1,000 hits in which most hits begin a candidate, in few PMTs and in all; and bursts of more
+    than 64 hits with gaps between them, so that the hits of a window are 64 places behind those of another one."""
+    rng = np.random.default_rng(seed)
+    made = [made_hits([])]
+    for n, pmts in ((300, 84), (700, 84), (950, 12), (500, 3)):
+        made.append(made_hits(list(zip(rng.integers(0, pmts, n), rng.integers(0, 25_000, n), strict=True))))
+    bursts = [3_000 * (i // 90) + 4 * (i % 90) for i in range(630)]
+    made.append(made_hits(list(zip(rng.integers(0, 84, 630), bursts, strict=True))))
+    return mep_of_hits([*made, made_hits([])], 5)
+
+
+@pytest.mark.parametrize("mep", [odd_mep(31, 20), dense_mep(32)], ids=["usual", "dense"])
+def test_both_forms_find_the_same_candidates_for_every_instruction_set(mep: EncodedMep) -> None:
+    events = run_reference(CHAIN, mep, CHAIN.load_geometry(None), None, COLUMNS)
     for settings in SETTINGS:
         algorithms = tuple(TriggerConfig.from_toml(settings, CHAIN.menu).configure(events.sequence))
         of_targets = [

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -24,6 +22,7 @@ from hltnode.processing.lhcb.tracks.kalman.impact_parameter import impact_parame
 from hltnode.processing.lhcb.tracks.kalman.velo_fit import velo_fit
 from tests.processing.framework.chain_builder import build_kernels
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms, with_block_size
+from tests.processing.framework.session_folders import session_folder
 
 KALMAN = (velo_fit, impact_parameter)
 FULL = (full_fit,)
@@ -34,7 +33,7 @@ ALL = (*KALMAN, *FULL, ghost_probability, *VERTICES)
 @cache
 def fit_kernels(optimize: str = "-O2", *more: str) -> KernelSources:
     """The kernels of these algorithms, compiled once."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-fit-kernels-"))
+    folder = session_folder("hltnode-fit-kernels-")
     lines = [f'#include "{a.source.relative_to(PROCESSING).as_posix()}"' for a in ALL]
     names = " ".join(f"X({a.name})" for a in ALL)
     (folder / "fit_kernels.h").write_text("\n".join([*lines, f"#define HLT_KERNELS(X) {names}", ""]))

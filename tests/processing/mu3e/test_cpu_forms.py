@@ -16,6 +16,7 @@ from hltnode.processing.mu3e.tracks.extend_tracks import extend_tracks
 from hltnode.processing.mu3e.tracks.fit_triplets import fit_triplets
 from hltnode.processing.mu3e.tracks.select_triplets import select_triplets
 from hltnode.processing.mu3e.vertices.collections import MAX_VERTICES, MAX_WINDOWS
+from hltnode.processing.mu3e.vertices.find_vertices import find_vertices
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from tests.processing.chains.reference import run_reference
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
@@ -113,7 +114,7 @@ def test_both_forms_refuse_the_same_crowded_hits() -> None:
 
 def test_the_library_has_both_forms() -> None:
     for target in LIBRARY.targets:
-        for each in (sort_hits, select_triplets, fit_triplets, extend_tracks):
+        for each in (sort_hits, select_triplets, fit_triplets, extend_tracks, find_vertices):
             assert LIBRARY.address(target, each.name) != LIBRARY.address(target, each.name, common=True)
 
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
+    from hltnode.processing.alice.offline.display.event_reader import SlicePicture
     from hltnode.processing.alice.offline.simulation.sample import TpcSimulation
-    from hltnode.processing.alice.offline.tools.display import TpcDisplay
     from hltnode.processing.alice.offline.tools.validation import TpcValidation
+    from hltnode.processing.offline.event_display import EventDisplay
 
 
 def _simulation() -> "TpcSimulation":
@@ -22,10 +23,10 @@ def _validation() -> "TpcValidation":
     return TpcValidation()
 
 
-def _display() -> "TpcDisplay":
-    from hltnode.processing.alice.offline.tools.display import TpcDisplay
+def _display() -> "EventDisplay[SlicePicture]":
+    from hltnode.processing.alice.offline.tools.display import DISPLAY
 
-    return TpcDisplay()
+    return DISPLAY
 
 
 TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
+    from hltnode.processing.imaging.offline.display.event_reader import ImagePicture
     from hltnode.processing.imaging.offline.simulation.sample import ImageSimulation
-    from hltnode.processing.imaging.offline.tools.display import ImageDisplay
+    from hltnode.processing.offline.event_display import EventDisplay
 
 
 def _simulation() -> "ImageSimulation":
@@ -15,10 +16,10 @@ def _simulation() -> "ImageSimulation":
     return ImageSimulation()
 
 
-def _display() -> "ImageDisplay":
-    from hltnode.processing.imaging.offline.tools.display import ImageDisplay
+def _display() -> "EventDisplay[ImagePicture]":
+    from hltnode.processing.imaging.offline.tools.display import DISPLAY
 
-    return ImageDisplay()
+    return DISPLAY
 
 
 TOOLS = ChainTools(simulation=_simulation, display=_display)

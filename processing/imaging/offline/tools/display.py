@@ -1,44 +1,20 @@
-"""Pictures of single events, for `hltnode display`."""
+"""Pictures of single events for `hltnode display`: images with their components in colour."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.imaging.offline.display.event_reader import EventReader, ImagePicture, run_and_event
 from hltnode.processing.imaging.offline.display.html_page import event_page
-from hltnode.processing.offline.chain_tools import NO_OPTIONS, NoOptions
-from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
-from hltnode.processing.selection.trigger_chain import TriggerChain
-from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.processing.offline.event_display import EventDisplay
 
 
-class ImageDisplay:
-    """Images with their components in colour."""
+def _png(picture: ImagePicture, source: str) -> bytes:
+    # Only PNG needs matplotlib, an extra.
+    from hltnode.processing.imaging.offline.display.figure import event_png
 
-    options = NoOptions
+    return event_png(picture, source)
 
-    def run_and_event(self, banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
-        """Run and event number from an ODIN bank."""
-        return run_and_event(banks)
 
-    def reader(
-        self,
-        chain: TriggerChain,
-        geometry: Path | None,
-        trigger: TriggerConfig,
-        own: NoOptions = NO_OPTIONS,  # noqa: ARG002
-    ) -> EventReader:
-        """What labels the images of events. Raises ValueError for a geometry, BackendError."""
-        constants = chain.load_geometry(geometry)
-        return EventReader(chain, create_backend("cpu", chain.kernels, threads=1), constants, trigger)
-
-    def page(self, picture: ImagePicture, source: str, n_lines: int) -> str:
-        """An HTML file."""
-        return event_page(picture, source=source, n_lines=n_lines)
-
-    def png(self, picture: ImagePicture, source: str) -> bytes:
-        """A still picture."""
-        # Only PNG needs matplotlib, an extra.
-        from hltnode.processing.imaging.offline.display.figure import event_png
-
-        return event_png(picture, source)
+DISPLAY = EventDisplay[ImagePicture](
+    make_reader=lambda of: EventReader(of.chain, of.backend, of.constants, of.trigger),
+    html=event_page,
+    still=_png,
+    numbers=run_and_event,
+)

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from hltnode.processing.offline.chain_tools import ChainTools, StreamRate
 
 if TYPE_CHECKING:
+    from hltnode.processing.km3net.offline.display.event_reader import HitPicture
     from hltnode.processing.km3net.offline.simulation.sample import TelescopeSimulation
-    from hltnode.processing.km3net.offline.tools.display import TelescopeDisplay
     from hltnode.processing.km3net.offline.tools.validation import TelescopeValidation
+    from hltnode.processing.offline.event_display import EventDisplay
 
 
 def _simulation() -> "TelescopeSimulation":
@@ -22,10 +23,10 @@ def _validation() -> "TelescopeValidation":
     return TelescopeValidation()
 
 
-def _display() -> "TelescopeDisplay":
-    from hltnode.processing.km3net.offline.tools.display import TelescopeDisplay
+def _display() -> "EventDisplay[HitPicture]":
+    from hltnode.processing.km3net.offline.tools.display import DISPLAY
 
-    return TelescopeDisplay()
+    return DISPLAY
 
 
 TOOLS = ChainTools(

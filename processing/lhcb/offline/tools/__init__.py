@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
+    from hltnode.processing.lhcb.offline.display.scene import Scene
     from hltnode.processing.lhcb.offline.tools.channels import LhcbChannels
     from hltnode.processing.lhcb.offline.tools.comparison import LhcbComparison
-    from hltnode.processing.lhcb.offline.tools.display import LhcbDisplay
     from hltnode.processing.lhcb.offline.tools.efficiency import LhcbEfficiency
     from hltnode.processing.lhcb.offline.tools.parametrisation import LhcbParametrisation
     from hltnode.processing.lhcb.offline.tools.simulation import LhcbSimulation
     from hltnode.processing.lhcb.offline.tools.validation import LhcbValidation
+    from hltnode.processing.offline.event_display import EventDisplay
 
 
 def _simulation() -> "LhcbSimulation":
@@ -32,10 +33,10 @@ def _comparison() -> "LhcbComparison":
     return LhcbComparison()
 
 
-def _display() -> "LhcbDisplay":
-    from hltnode.processing.lhcb.offline.tools.display import LhcbDisplay
+def _display() -> "EventDisplay[Scene]":
+    from hltnode.processing.lhcb.offline.tools.display import DISPLAY
 
-    return LhcbDisplay()
+    return DISPLAY
 
 
 def _efficiency() -> "LhcbEfficiency":

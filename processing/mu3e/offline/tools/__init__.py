@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from hltnode.processing.offline.chain_tools import ChainTools, StreamRate
 
 if TYPE_CHECKING:
+    from hltnode.processing.mu3e.offline.display.event_reader import HitPicture
     from hltnode.processing.mu3e.offline.simulation.sample import PixelSimulation
-    from hltnode.processing.mu3e.offline.tools.display import PixelDisplay
     from hltnode.processing.mu3e.offline.tools.validation import PixelValidation
+    from hltnode.processing.offline.event_display import EventDisplay
 
 
 def _simulation() -> "PixelSimulation":
@@ -22,10 +23,10 @@ def _validation() -> "PixelValidation":
     return PixelValidation()
 
 
-def _display() -> "PixelDisplay":
-    from hltnode.processing.mu3e.offline.tools.display import PixelDisplay
+def _display() -> "EventDisplay[HitPicture]":
+    from hltnode.processing.mu3e.offline.tools.display import DISPLAY
 
-    return PixelDisplay()
+    return DISPLAY
 
 
 TOOLS = ChainTools(

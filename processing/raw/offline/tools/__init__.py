@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
+    from hltnode.processing.offline.event_display import EventDisplay
+    from hltnode.processing.raw.offline.display.event_reader import BankPicture
     from hltnode.processing.raw.offline.simulation import RawSimulation
-    from hltnode.processing.raw.offline.tools.display import RawDisplay
 
 
 def _simulation() -> "RawSimulation":
@@ -15,10 +16,10 @@ def _simulation() -> "RawSimulation":
     return RawSimulation()
 
 
-def _display() -> "RawDisplay":
-    from hltnode.processing.raw.offline.tools.display import RawDisplay
+def _display() -> "EventDisplay[BankPicture]":
+    from hltnode.processing.raw.offline.tools.display import DISPLAY
 
-    return RawDisplay()
+    return DISPLAY
 
 
 TOOLS = ChainTools(simulation=_simulation, display=_display)

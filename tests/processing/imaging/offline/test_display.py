@@ -17,7 +17,7 @@ from hltnode.processing.imaging.offline.display.event_reader import ImagePicture
 from hltnode.processing.imaging.offline.display.html_page import SHOWN, event_page
 from hltnode.processing.imaging.offline.display.picture import COLOURS, MOST_PIXELS, image_drawing
 from hltnode.processing.imaging.offline.simulation.shapes import random_cells
-from hltnode.processing.imaging.offline.tools.display import ImageDisplay
+from hltnode.processing.imaging.offline.tools.display import DISPLAY
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
@@ -33,9 +33,9 @@ IMAGE = random_cells(60, 50, 0.3, 2, (3,))
 
 def picture_of(image: NDArray[Any] | None, *more: RawBank, configuration: str = "") -> ImagePicture:
     """The picture of an event with a trigger configuration."""
-    reader = ImageDisplay().reader(CHAIN, None, TriggerConfig.from_toml(configuration, CHAIN.menu))
+    reader = DISPLAY.reader(CHAIN, None, TriggerConfig.from_toml(configuration, CHAIN.menu))
     try:
-        return reader.read([*more, *([] if image is None else encode_image(image, 8))])
+        return reader.read([*more, *([] if image is None else encode_image(image, 8))], "auto")
     finally:
         reader.close()
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +63,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.framework.given_columns import given_columns
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, on_cpu, run_algorithms
+from tests.processing.framework.session_folders import session_folder
 
 DECODING = (fragment_offsets, find_cells, hit_offsets, cross_strips)
 IDENTIFICATION = (is_muon, correlated_chi2, measure_tracks, identify_tracks)
@@ -80,7 +79,7 @@ BEAM_TY = 0.9
 @functools.cache
 def muon_chain() -> Chain:
     """The kernels, compiled for the tests of this process."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-muon-"))
+    folder = session_folder("hltnode-muon-")
     chain = Chain(
         name="muon",
         sequence=AlgorithmSequence(

@@ -14,7 +14,7 @@ from hltnode.processing.raw.chain import CHAIN
 from hltnode.processing.raw.offline.display.event_reader import BankPicture
 from hltnode.processing.raw.offline.display.html_page import event_page
 from hltnode.processing.raw.offline.display.picture import COLOURS, HEIGHT, OTHER, bank_drawing, round_up
-from hltnode.processing.raw.offline.tools.display import RawDisplay
+from hltnode.processing.raw.offline.tools.display import DISPLAY
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
@@ -32,9 +32,9 @@ EVENT = [bank(49152, 200, bytes(400)), bank(7, 192, (1234).to_bytes(8, "little")
 
 def picture_of(banks: Sequence[RawBank], configuration: str = "") -> BankPicture:
     """The picture of an event with a trigger configuration."""
-    reader = RawDisplay().reader(CHAIN, None, TriggerConfig.from_toml(configuration, CHAIN.menu))
+    reader = DISPLAY.reader(CHAIN, None, TriggerConfig.from_toml(configuration, CHAIN.menu))
     try:
-        return reader.read(banks)
+        return reader.read(banks, "auto")
     finally:
         reader.close()
 

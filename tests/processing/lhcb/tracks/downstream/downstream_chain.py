@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_track
 from hltnode.processing.lhcb.tracks.long import collections as long
 from tests.processing.framework.chain_builder import build_kernels
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
+from tests.processing.framework.session_folders import session_folder
 
 PADDING = 16
 UT_COLUMNS = ("x", "z", "y_begin", "y_end")
@@ -47,7 +46,7 @@ class DownstreamEvent:
 @cache
 def downstream_kernels() -> KernelSources:
     """The kernels, compiled once."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-downstream-"))
+    folder = session_folder("hltnode-downstream-")
     algorithms = (search_ut, select_tracks)
     lines = [f'#include "{a.source.relative_to(PROCESSING).as_posix()}"' for a in algorithms]
     names = " ".join(f"X({a.name})" for a in algorithms)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +36,7 @@ from hltnode.processing.lhcb.ut.collections import ut_types
 from hltnode.processing.lhcb.velo.collections import velo_types
 from tests.processing.framework.chain_builder import build_kernels, write_headers
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms
+from tests.processing.framework.session_folders import session_folder
 
 SEEDING = (select_seeding_hits, seed_in_x, seed_in_y)
 MATCHING = (no_forward_tracks, *SEEDING, match_seeds, append_matched)
@@ -74,7 +73,7 @@ class MatchedEvent:
 @cache
 def matching_kernels(*options: str) -> KernelSources:
     """The kernels, built at first use with the given compiler arguments."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-matching-"))
+    folder = session_folder("hltnode-matching-")
     chain = Chain(
         name="matching",
         sequence=_Unchecked(MATCHING),
