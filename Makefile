@@ -91,7 +91,7 @@ attacks: $(VENV)/.developed
 alerts: $(VENV)/.developed
 	$(BIN)/python -m tests.alerts $(ALERTS_ARGUMENTS)
 
-# Opens the pages of a node, reports and an event display in Debian's Chromium, light and dark, those of a node also as on a telephone,
+# Opens the pages of a node, reports and an event display in Debian's Chromium, light and dark, wide and as on a telephone,
 # and checks them with axe: three minutes. Needs node and npm; pictures in build/pages.
 pages: $(VENV)/.developed
 	$(WITH_BYTECODE) $(BIN)/python -m tests.pages

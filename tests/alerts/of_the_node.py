@@ -81,7 +81,14 @@ async def batch_fails(site: Site) -> Steps:
 
 
 @scenario(
-    "HltnodeMepsNotProcessed", "two sessions killed while they compute a MEP", detection=30.0, tolerated=NODE_IS_DOWN
+    "HltnodeMepsNotProcessed",
+    "two sessions killed while they compute a MEP",
+    detection=30.0,
+    tolerated={
+        **NODE_IS_DOWN,
+        "HltnodeRestartLoop": "two kills and the start that ends the alert are three starts in 15 minutes",
+        "HltnodeDeadTimeHigh": "the second session hangs for the scaled two minutes, and no watchdog ends it",
+    },
 )
 async def left_out(site: Site) -> Steps:
     await running(site)

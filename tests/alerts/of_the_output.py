@@ -6,7 +6,7 @@ import uuid
 import zmq
 
 from tests.alerts.of_the_input import one_feeder
-from tests.alerts.scenarios import NODE_IS_DOWN, Steps, scenario
+from tests.alerts.scenarios import NODE_IS_DOWN, Steps, again_and_again, scenario
 from tests.alerts.site import Site
 from tests.attacks.raw_peer import RawPeer, frame
 
@@ -30,15 +30,21 @@ async def full_disk(site: Site) -> Steps:
     settings={"output": {"policy": "drop_new"}},
     needs_mount=True,
     tolerated={**SPACE_IS_LOW, "HltnodeDiskRefuses": "the cause"},
-    # More than a page of events per record of the journal: without a free page for the record, the node waits.
+    # The events of a MEP need more than the page that is free.
     events=64,
 )
 async def drops_events(site: Site) -> Steps:
     site.mount("20g")
     await one_feeder(site)
     yield
-    site.fill()
-    yield
+
+    async def leave_one_page() -> None:
+        # The journal fills a page in some seconds. Without another one, the node waits and drops nothing.
+        site.fill(free_pages=1)
+        await asyncio.sleep(0.5)
+
+    async with again_and_again(leave_one_page):
+        yield
     site.resize("20g")
 
 

@@ -301,11 +301,11 @@ class Site:
         command = ["mount", "-t", "tmpfs", "-o", f"remount,size={size}", "tmpfs", str(self.output.parent)]
         return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
-    def fill(self) -> None:
-        """Fill the file system to the last page."""
+    def fill(self, *, free_pages: int = 0) -> None:
+        """Fill the file system up to its last pages."""
         while True:
             status = os.statvfs(self.output.parent)
-            if self.resize((status.f_blocks - status.f_bfree) * status.f_frsize):
+            if self.resize((status.f_blocks - status.f_bfree + free_pages) * status.f_frsize):
                 return
 
     def part_files(self) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 
 from hltnode.daemon.configuration.loading import load_config
 from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run
@@ -11,6 +12,19 @@ from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run
 def test_the_reference_pages_agree_with_the_code() -> None:
     checked = run(sys.executable, "-m", "tools.generate_reference", "--check")
     assert checked.returncode == 0, checked.stderr
+
+
+def test_a_release_checks_the_stable_abi_of_the_wheel_that_has_it_alone() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    wheels = tools["cibuildwheel"]
+    [command] = wheels["linux"]["repair-wheel-command"]
+    # abi3audit ends with 1 for a wheel without the stable ABI.
+    assert command.startswith("auditwheel repair ")
+    [stable] = wheels["overrides"]
+    assert stable["select"] == f"{tools['scikit-build']['wheel']['py-api']}-*"
+    assert f"{tools['scikit-build']['wheel']['py-api']}-manylinux_*" in wheels["build"]
+    assert stable["inherit"] == {"repair-wheel-command": "append"}
+    assert [command.split()[:3] for command in stable["repair-wheel-command"]] == [["uvx", "abi3audit", "--strict"]]
 
 
 def test_the_port_of_the_example_is_the_one_that_is_scraped() -> None:

@@ -56,11 +56,13 @@ try {
     }
   }
   for (const [name, address] of Object.entries(wanted.files)) {
-    for (const dark of [false, true]) {
-      const label = `${name}_${dark ? "dark" : "light"}`;
-      const page = await opened(browser, label, address, 1280, dark);
-      await checked(page, label);
-      await page.close();
+    for (const width of [1280, 390]) {
+      for (const dark of [false, true]) {
+        const label = `${name}_${width}_${dark ? "dark" : "light"}`;
+        const page = await opened(browser, label, address, width, dark);
+        await checked(page, label);
+        await page.close();
+      }
     }
   }
   const page = await opened(browser, "control", wanted.status, 1280, false);

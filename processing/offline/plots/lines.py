@@ -61,8 +61,16 @@ def _by_line(
     of_all: str,
     title_of_all: str,
 ) -> tuple[Figure, Axes]:
-    """One row for each line, and one for all together; one colour for each kind of number, one marker for a result."""
-    names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
+    """One row for each line with a number above 0, and one for all together; one colour for each kind of number, one
+    marker for a result."""
+    names = list(
+        dict.fromkeys(
+            name
+            for _, result in results
+            for name, of in result["lines"].items()
+            if any(interval_of(of)[0] > 0 for interval_of in kinds.values())
+        )
+    )
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 1.2 + _ROW_HEIGHT * (len(names) + 1)), layout="constrained")
         axis = figure.add_subplot()
@@ -114,7 +122,8 @@ def overlap_figure(name: str, result: dict[str, Any]) -> Figure:
                 colour = "white" if share[row, column] > 60 else "#333333"
                 axis.text(column, row, f"{share[row, column]:.0f}", ha="center", va="center", fontsize=5, color=colour)
     axis.set_title(name)
-    figure.colorbar(image, ax=axis, shrink=0.6, label="also selected by the line of the column [%]")
+    # The caption explains it: with few lines there is no room for a long label.
+    figure.colorbar(image, ax=axis, shrink=0.6, label="share [%]")
     return figure
 
 

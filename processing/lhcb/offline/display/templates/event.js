@@ -150,15 +150,14 @@ class View {
     const right = MARGIN.left + width, bottom = MARGIN.top + height;
     c.font = "12px system-ui, sans-serif";
     c.lineWidth = 1;
+    const names = [];
     if (this.horizontal === "z") {
       for (const [name, begin, end] of PARTS) {
         const from = Math.max(MARGIN.left, this.toX(begin)), to = Math.min(right, this.toX(end));
         if (to <= from) continue;
         c.fillStyle = css("part");
         c.fillRect(from, MARGIN.top, to - from, height);
-        c.fillStyle = text;
-        c.textAlign = "center";
-        if (to - from > c.measureText(name).width - 8) c.fillText(name, (from + to) / 2, MARGIN.top + 14);
+        if (to - from > c.measureText(name).width - 8) names.push([name, (from + to) / 2]);
       }
     }
     c.strokeStyle = css("grid");
@@ -166,11 +165,22 @@ class View {
     const [us, uDigits] = this.ticks(this.u, width, 80), [vs, vDigits] = this.ticks(this.v, height, 42);
     c.beginPath();
     c.textAlign = "center";
-    for (const value of us) { const x = this.toX(value); c.moveTo(x, MARGIN.top); c.lineTo(x, bottom); c.fillText(value.toFixed(uDigits), x, bottom + 16); }
+    for (const value of us) {
+      const x = this.toX(value), label = value.toFixed(uDigits);
+      c.moveTo(x, MARGIN.top);
+      c.lineTo(x, bottom);
+      // The label of a tick at the right edge stays on the canvas.
+      c.fillText(label, Math.min(x, right + MARGIN.right - c.measureText(label).width / 2), bottom + 16);
+    }
     c.textAlign = "right";
     for (const value of vs) { const y = this.toY(value); c.moveTo(MARGIN.left, y); c.lineTo(right, y); c.fillText(value.toFixed(vDigits), MARGIN.left - 6, y + 4); }
     c.stroke();
     c.textAlign = "center";
+    // Over the lines of the grid, which would strike a name out.
+    c.strokeStyle = css("part");
+    c.lineWidth = 4;
+    for (const [name, x] of names) { c.strokeText(name, x, MARGIN.top + 14); c.fillText(name, x, MARGIN.top + 14); }
+    c.lineWidth = 1;
     c.fillText(this.horizontal + " (mm)", MARGIN.left + width / 2, bottom + 33);
     c.save();
     c.translate(13, MARGIN.top + height / 2);
