@@ -155,6 +155,7 @@
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
 #include "lhcb/scifi/decode_clusters_cpu.h"
+#include "lhcb/tracks/downstream/search_ut_cpu.h"
 #include "lhcb/tracks/forward/prepare_candidates_cpu.h"
 #include "lhcb/tracks/forward/search_with_ut_cpu.h"
 #include "lhcb/tracks/forward/search_without_ut_cpu.h"
@@ -193,5 +194,6 @@
     X(velo_follow_tracks) \
     X(velo_sparse_ccl) \
     X(ecal_identify_electrons) \
+    X(downstream_search_ut) \
     X(forward_search_without_ut)
 #endif

@@ -38,6 +38,7 @@ LIBRARY = KernelLibrary(CHAIN.kernels)
 PADDING = 2 * HIT_PADDING
 """Places behind the SciFi hits of an event."""
 FORMS = {
+    "downstream_search_ut",
     "ecal_identify_electrons",
     "forward_prepare_candidates",
     "forward_search_with_ut",

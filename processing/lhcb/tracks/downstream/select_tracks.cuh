@@ -57,6 +57,7 @@ HLT_KERNEL(downstream_select_tracks)
     if (!p.takes(event)) return;
     const uint32_t first_seed = p.scifi_seeds.first(event), n_seeds = p.scifi_seeds.count[event];
     const uint32_t first_track = p.downstream_tracks.first(event);
+    const uint32_t n_ut = p.ut_hits.count[event], n_scifi = p.scifi_hits.count[event];
     uint32_t* const ut_owner = p.ut_hits_scratch.ut_owner + p.ut_hits_scratch.first(event);
     uint32_t* const scifi_owner = p.scifi_hits_scratch.scifi_owner + p.scifi_hits_scratch.first(event);
     float* const probability = p.downstream_candidates_scratch.probability + first_seed;
@@ -64,8 +65,8 @@ HLT_KERNEL(downstream_select_tracks)
     const uint16_t* const scifi_hits = p.scifi_seeds.hits + first_seed * hlt::max_scifi_track_hits;
     __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
 
-    for (uint32_t i = threadIdx.x; i < p.ut_hits.count[event]; i += blockDim.x) ut_owner[i] = 0xffffffffu;
-    for (uint32_t i = threadIdx.x; i < p.scifi_hits.count[event]; i += blockDim.x) scifi_owner[i] = 0xffffffffu;
+    for (uint32_t i = threadIdx.x; i < n_ut; i += blockDim.x) ut_owner[i] = 0xffffffffu;
+    for (uint32_t i = threadIdx.x; i < n_scifi; i += blockDim.x) scifi_owner[i] = 0xffffffffu;
     hlt::block_barrier();
     // A candidate that is no track owns no hits.
     for (uint32_t seed = threadIdx.x; seed < n_seeds; seed += blockDim.x) {

@@ -72,19 +72,26 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
         hits.order[atomicAdd(&hits.bin_begin[bin], 0xffffffffu) - 1u] = static_cast<uint16_t>(i);
     }
     block_barrier();
-    for (uint32_t bin = threadIdx.x; bin < n_all_ut_bins; bin += blockDim.x) {
+    // Several threads fill a bin in any order.
+    for (uint32_t bin = threadIdx.x; bin < n_all_ut_bins && blockDim.x > 1u; bin += blockDim.x) {
         const uint32_t begin = hits.bin_begin[bin], end = hits.bin_begin[bin + 1u];
-        const bool crowded = end - begin > max_in_ut_bin;
-        for (uint32_t i = begin + 1u; i < end && !crowded; ++i) {
+        if (end - begin > max_in_ut_bin) continue;
+        for (uint32_t i = begin + 1u; i < end; ++i) {
             const uint16_t hit = hits.order[i];
             uint32_t place = i;
             for (; place > begin && hits.order[place - 1u] > hit; --place) hits.order[place] = hits.order[place - 1u];
             hits.order[place] = hit;
         }
-        for (uint32_t i = begin; i < end; ++i) {
-            hits.ordered_x[i] = crowded ? 1e6f : hits.x[hits.order[i]];
-            hits.ordered_z[i] = hits.z[hits.order[i]];
-        }
+    }
+    block_barrier();
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+        hits.ordered_x[i] = hits.x[hits.order[i]];
+        hits.ordered_z[i] = hits.z[hits.order[i]];
+    }
+    block_barrier();
+    for (uint32_t bin = threadIdx.x; bin < n_all_ut_bins; bin += blockDim.x) {
+        const uint32_t begin = hits.bin_begin[bin], end = hits.bin_begin[bin + 1u];
+        for (uint32_t i = begin; i < end && end - begin > max_in_ut_bin; ++i) hits.ordered_x[i] = 1e6f;
     }
     block_barrier();
 }

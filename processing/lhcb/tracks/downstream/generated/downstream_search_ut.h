@@ -67,6 +67,8 @@ struct downstream_search_ut_parameters {
         uint16_t* ut_order;
         float* ut_x;
         float* ut_z;
+        float* ut_y_begin;
+        float* ut_y_end;
         __device__ uint32_t first(uint32_t event) const { return ut_hits_offset[event]; }
     } ut_hits_scratch;
     uint32_t max_used_scifi_hits;

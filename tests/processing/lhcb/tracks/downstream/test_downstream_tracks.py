@@ -33,7 +33,7 @@ from tests.processing.lhcb.tracks.downstream.downstream_chain import (
     blocks_of,
     run_downstream,
 )
-from tests.processing.lhcb.tracks.downstream.downstream_oracle import Field, Hits, Seed, kept_tracks, search
+from tests.processing.lhcb.tracks.downstream.downstream_oracle import CUTS, Z_UT, Field, Hits, Seed, kept_tracks, search
 from tests.processing.lhcb.tracks.downstream.toy_tracks import Toy, event_of
 from tests.processing.lhcb.whole_chain import reference_of
 
@@ -158,14 +158,31 @@ def test_a_toy_track_is_found_with_its_momentum_and_state(toy: Toy) -> None:
     assert abs(tracks["y_distance"][0]) < 1.0
 
 
+@pytest.mark.parametrize("origin", [-90.0, 90.0])
+@pytest.mark.parametrize("kink", [-0.55, -0.3, 0.05, 0.55])
+@pytest.mark.parametrize("share", [-0.75, 0.75])
+def test_tracks_at_the_edges_of_the_first_estimate_are_found(origin: float, kink: float, share: float) -> None:
+    # The first estimate is the line through x = 0. The strips are short, so that the y of the seed decides.
+    tx = 0.1
+    shift = share * (CUTS["y_window"] + CUTS["y_window_of_kink"] * abs(kink))
+    event = event_of([Toy(x=origin + tx * Z_UT, tx=tx, y=260.0, ty=0.1, kink=kink, seed_y_shift=shift)])
+    middle = (event.ut["y_begin"] + event.ut["y_end"]) / 2
+    ut = {**event.ut, "y_begin": middle - 0.5, "y_end": middle + 0.5}
+    both = run_downstream([replace(event, ut=ut)], select=ALL)[0][0]
+    assert both["found"].tolist() == [1]
+    common = run_downstream([replace(event, ut=ut)], blocks_of(1), select=ALL)[0][0]
+    for name in both:
+        np.testing.assert_array_equal(both[name], common[name], err_msg=name)
+
+
 @pytest.mark.parametrize(
     ("constant", "wide", "narrow", "toy"),
     [
         ("max_origin_x", 400.0, 15.0, Toy()),
         ("min_kink", 0.01, 0.21, Toy()),
         ("max_kink", 0.7, 0.19, Toy()),
-        ("x_window", 1.0, -1.2, Toy(first_shift=0.5)),
-        ("x_window_of_kink", 6.0, -5.0, Toy(first_shift=0.5)),
+        ("x_window", 1.0, -1.2, Toy(first_shift=0.3)),
+        ("x_window_of_kink", 6.0, -5.0, Toy(first_shift=0.3)),
         ("y_window", 40.0, 1.0, Toy(seed_y_shift=20.0)),
         ("y_window_of_kink", 40.0, -50.0, Toy(seed_y_shift=20.0)),
         ("y_margin", 4.0, -40.0, Toy()),
@@ -200,7 +217,7 @@ def test_the_seeds_of_an_event_share_the_pairs_equally() -> None:
 
 def test_a_seed_with_more_pairs_than_its_share_keeps_the_best_of_them() -> None:
     # The second track has the seed of the first one, and a first hit beside it.
-    event = event_of([Toy(first_shift=0.5), Toy()])
+    event = event_of([Toy(first_shift=0.3), Toy()])
     one = {name: column[:1] for name, column in event.seeds.items()}
     for limit, first_hit in ((2, 4), (1, 0)):
         search_with = search_ut.with_constants({"max_pairs": limit})
