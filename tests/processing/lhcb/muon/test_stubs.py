@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.framework.given_columns import given_columns
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
+from tests.processing.framework.session_folders import session_folder
 from tests.processing.lhcb.muon.muon_oracle import sorted_hits
 from tests.processing.lhcb.muon.muon_samples import BUILTIN, banks_of, random_digits, simulated_events
 from tests.processing.lhcb.muon.stub_oracle import HALF_WIDTH_X, HALF_WIDTH_Y, Stub, margin_of, stubs_of
@@ -53,11 +53,18 @@ Hit = tuple[float, float, float]
 @functools.cache
 def stub_chain() -> Chain:
     """The kernel alone, compiled for the tests of this process."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-muon-stubs-"))
+    folder = session_folder("hltnode-muon-stubs-")
     chain = Chain(
         name="stubs",
         sequence=AlgorithmSequence(
-            (given_columns("given_muon_hits", (muon_hit_offset, *find_stubs.reads), folder), find_stubs)
+            (
+                given_columns(
+                    "given_muon_hits",
+                    (muon_hit_offset, *find_stubs.named_reads),
+                    folder,
+                ),
+                find_stubs,
+            )
         ),
         kernels=KernelSources("generated/stub_chain_kernels.h", (PROCESSING, folder), str(folder / "stub_chain.so")),
         source=folder / "stub_chain.py",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from hltnode.processing.lhcb.secondary_vertices.downstream.find_v0s import find_
 from hltnode.processing.lhcb.tracks.downstream.collections import MAX_TRACKS_PER_EVENT
 from tests.processing.framework.chain_builder import build_kernels
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
+from tests.processing.framework.session_folders import session_folder
 from tests.processing.lhcb.secondary_vertices.downstream.v0_oracle import PION, TRACK_COLUMNS, Z_UT, Track
 
 FIELD = v0_field_record(Magnet.builtin())
@@ -103,7 +102,7 @@ def _at_ut(place: NDArray[np.float64], slopes: NDArray[np.float64], qop: float) 
 @cache
 def v0_kernels() -> KernelSources:
     """The kernel, compiled once."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-downstream-v0s-"))
+    folder = session_folder("hltnode-downstream-v0s-")
     include = find_v0s.source.relative_to(PROCESSING).as_posix()
     (folder / "kernels.h").write_text(f'#include "{include}"\n#define HLT_KERNELS(X) X({find_v0s.name})\n')
     kernels = KernelSources("kernels.h", (PROCESSING, folder), str(folder / "kernels.so"))
