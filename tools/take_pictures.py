@@ -10,7 +10,6 @@ import fcntl
 import io
 import os
 import pty
-import socket
 import struct
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
+from hltnode.daemon.commands.demo_processes import free_ports
 from tools.chromium import take_screenshot
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
@@ -256,13 +256,6 @@ def running(folder: Path, *arguments: str) -> Iterator[None]:
         finally:
             process.terminate()
             process.wait()
-
-
-def free_ports(n: int) -> list[int]:
-    """Ports of this machine that are free now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(n)]
-        return [each.getsockname()[1] for each in sockets]
 
 
 def await_page(address: str, *words: str) -> None:

@@ -18,12 +18,12 @@ from benchmarks.profile import ProfiledSequence
 from benchmarks.readout.real_readout import (
     AFTER_START_SECONDS,
     MIB,
-    free_ports,
     process,
     seconds_by_kind,
     wait_until_it_runs,
     when_processed,
 )
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.imaging.chain import CHAIN

@@ -8,7 +8,6 @@ node, kernels share processor and memory with the receiver, which is part of the
 """
 
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import numpy as np
 from benchmarks.lhcb.real_events import CHAIN, geometry_folder, real_file
 from benchmarks.measure import Result, median
 from benchmarks.readout.readout_meps import ReadoutMep, real_mep
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.storage.histogram_files import LIBRARY_SECONDS
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
@@ -103,15 +103,6 @@ def _batch_us(workspace: Workspace, mep: ReadoutMep) -> float:
     workspace.submit()
     workspace.wait()
     return (time.process_time() - begin) / mep.n_events * 1e6
-
-
-def free_ports(n: int) -> list[int]:
-    """Free ports of the loopback interface."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def status_of(port: int) -> dict[str, Any] | None:

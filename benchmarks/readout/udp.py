@@ -24,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.measure import Result
-from benchmarks.readout.real_readout import MIB, cpu_seconds, free_ports, process, status_of
+from benchmarks.readout.real_readout import MIB, cpu_seconds, process, status_of
 from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SourceTable, UdpIntake
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.processing.na62.offline.simulation.decays import Decay
 from hltnode.processing.na62.offline.simulation.events import Conditions, simulated_event
 from hltnode.protocol.na62.rich_banks import RICH_SOURCE, RichBankType, encode_hits

@@ -27,7 +27,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.lhcb.real_events import geometry_folder
 from benchmarks.measure import Result
-from benchmarks.readout.real_readout import MIB, TRIGGER, WAYS, free_ports, numbered_events, process, status_of
+from benchmarks.readout.real_readout import MIB, TRIGGER, WAYS, numbered_events, process, status_of
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.common.vocabulary import MepStage
 
 EVENTS_PER_MEP = 64

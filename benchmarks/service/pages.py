@@ -16,8 +16,9 @@ from pathlib import Path
 
 from benchmarks.lhcb.real_events import CHAIN, geometry_folder, real_events
 from benchmarks.measure import Result
-from benchmarks.readout.real_readout import TRIGGER, cpu_seconds, free_ports, numbered_events, process
+from benchmarks.readout.real_readout import TRIGGER, cpu_seconds, numbered_events, process
 from benchmarks.service.latency import ServedNode, write_config
+from hltnode.daemon.commands.demo_processes import free_ports
 
 WINDOW_SECONDS = 8.0
 PAIRS = 8

@@ -16,8 +16,9 @@ from pathlib import Path
 import zmq
 
 from benchmarks.measure import Result
-from benchmarks.readout.real_readout import MIB, free_ports, process, status_of
+from benchmarks.readout.real_readout import MIB, process, status_of
 from hltnode.client import Requester
+from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.protocol.raw_data.bank_types import USER_TYPES
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp

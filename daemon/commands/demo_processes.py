@@ -1,14 +1,17 @@
 """Processes of `hltnode demo`: the node, its feeders, and what they tell."""
 
 import contextlib
+import errno
 import http.client
 import json
+import random
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 from hltnode.daemon.commands.tied import tied
@@ -16,6 +19,11 @@ from hltnode.daemon.commands.tied import tied
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _given: set[int] = set()
+FIRST_PORT = 10_000
+TRIES = 10_000
+PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+# Processes of a test run that all start from the same seed must not choose the same ports.
+_RANDOM = random.SystemRandom()
 """Ports that `free_ports` has returned."""
 
 
@@ -70,14 +78,40 @@ def get(url: str) -> str:
 
 
 def free_ports(n: int) -> list[int]:
-    """Free ports of the loopback interface, none of which this process got before: what gets them may start later."""
+    """Free ports of the loopback interface, none of which this process got before: what gets them may start later.
+
+    They lie below the ports that the system gives to connections. A peer that connects again and again to a port where
+    nothing listens yet would some time get that very port for itself, and the listener could not start.
+
+    Raises OSError if no port is free.
+    """
+    first_of_connections = _first_port_of_connections()
     found: list[int] = []
-    with contextlib.ExitStack() as stack:
-        while len(found) < n:
-            each = stack.enter_context(socket.socket())
-            each.bind(("127.0.0.1", 0))
-            port = each.getsockname()[1]
-            if port not in _given:
-                found.append(port)
-        _given.update(found)
+    for _ in range(TRIES):
+        if len(found) == n:
+            break
+        port = _RANDOM.randrange(FIRST_PORT, first_of_connections)
+        if port not in _given and _is_free(port):
+            _given.add(port)
+            found.append(port)
+    if len(found) < n:
+        raise OSError(errno.EADDRINUSE, f"no free port was found from {FIRST_PORT} to {first_of_connections - 1}")
     return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as each:
+        try:
+            each.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _first_port_of_connections() -> int:
+    """The end of the range is one of connections, too, if a machine gives them nearly all ports."""
+    try:
+        first = int(PORTS_OF_CONNECTIONS.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 32768
+    return first if first >= FIRST_PORT + 1000 else 65536

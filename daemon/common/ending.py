@@ -46,6 +46,18 @@ def _end_by_exception(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
 
+def _is_by_a_signal(error: BaseException) -> bool:
+    """Python or a library may wrap the exception of a signal: `__set_name__` during an import, for example."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt | SystemExit):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__
+    return False
+
+
 def _cannot_be_raised(unraisable: "sys.UnraisableHookArgs") -> None:
     """Python only prints an exception of a destructor or a callback: the signal would be lost."""
     if _came and isinstance(unraisable.exc_value, KeyboardInterrupt | SystemExit):
@@ -67,6 +79,9 @@ def run_to_its_end(command: Callable[[], object]) -> NoReturn:
         command()
     except (SystemExit, KeyboardInterrupt):
         if not _came:
+            raise
+    except Exception as error:
+        if not (_came and _is_by_a_signal(error)):
             raise
     finally:
         take_signals(end_at_once)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hltnode.daemon.commands.demo_processes import free_ports
 from tools import take_pictures
-from tools.take_pictures import MAX_BYTES, await_page, free_ports, output_on_terminal, terminal_page, write_small
+from tools.take_pictures import MAX_BYTES, await_page, output_on_terminal, terminal_page, write_small
 
 
 def test_a_command_sees_a_terminal_of_the_width_and_its_colours_are_kept() -> None:

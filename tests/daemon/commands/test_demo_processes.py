@@ -1,9 +1,9 @@
 """What `hltnode demo` and a local farm know of their processes: ports, pages, and the simulated events."""
 
-import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,23 +14,51 @@ from hltnode.daemon.commands.tool_command import tool_of
 from hltnode.processing.offline.chain_tools import installed_tools
 
 
-def test_a_port_is_given_once_even_if_it_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Socket(contextlib.nullcontext[None]):
-        ports = iter([7, 8, 7, 9])
-
-        def __enter__(self) -> "Socket":  # type: ignore[override]
-            return self
-
-        def bind(self, _address: tuple[str, int]) -> None:
-            self.port = next(self.ports)
-
-        def getsockname(self) -> tuple[str, int]:
-            return "127.0.0.1", self.port
-
+@pytest.fixture
+def ports_of_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file with the range of ports of connections: 11000 to 60999."""
+    file = tmp_path / "ip_local_port_range"
+    file.write_text("11000\t60999\n")
+    monkeypatch.setattr(demo_processes, "PORTS_OF_CONNECTIONS", file)
     monkeypatch.setattr(demo_processes, "_given", set())
-    monkeypatch.setattr("hltnode.daemon.commands.demo_processes.socket.socket", Socket)
-    assert free_ports(2) == [7, 8]
-    assert free_ports(1) == [9]
+    return file
+
+
+@pytest.mark.usefixtures("ports_of_connections")
+def test_a_port_is_given_once_free_and_below_the_ports_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        drawn: list[tuple[int, int]] = []
+        numbers = iter([10_007, 10_008, taken, 10_007, 10_009])
+
+        def randrange(first: int, end: int) -> int:
+            drawn.append((first, end))
+            return next(numbers)
+
+        monkeypatch.setattr(demo_processes._RANDOM, "randrange", randrange)
+        assert free_ports(2) == [10_007, 10_008]
+        assert free_ports(1) == [10_009]
+    assert set(drawn) == {(10_000, 11_000)}
+
+
+@pytest.mark.parametrize("text", ["1024\t65535\n", "10999\t65535\n"])
+def test_a_machine_that_gives_all_ports_to_connections_has_free_ones(ports_of_connections: Path, text: str) -> None:
+    ports_of_connections.write_text(text)
+    assert len(set(free_ports(20))) == 20
+    assert demo_processes._first_port_of_connections() == 65536
+
+
+def test_a_machine_without_a_range_of_connections_has_that_of_linux(ports_of_connections: Path) -> None:
+    ports_of_connections.unlink()
+    assert demo_processes._first_port_of_connections() == 32768
+
+
+@pytest.mark.usefixtures("ports_of_connections")
+def test_no_free_port_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_processes, "TRIES", 3)
+    monkeypatch.setattr(demo_processes, "_is_free", lambda _port: False)
+    with pytest.raises(OSError, match="no free port was found from 10000 to 10999"):
+        free_ports(1)
 
 
 @pytest.fixture

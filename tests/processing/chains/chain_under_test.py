@@ -17,12 +17,14 @@ from tests.ptx.machine import Conflict
 class ComparedBatch:
     """A small batch on which other ways to run the kernels must give the results of the CPU back end.
 
-    finds: columns of counts that must not be empty; with empty ones the test would prove little. emulated: block
-    sizes, each with both orders of the threads. ptx: block sizes, and whether threads run in backward order.
+    finds: columns of counts that must not be empty; with empty ones the test would prove little. They must count more
+    than one object an event, those in `rare` at least one in all. emulated: block sizes, each with both orders of the
+    threads. ptx: block sizes, and whether threads run in backward order.
     """
 
     reference: Callable[[], Reference]
     finds: tuple[str, ...]
+    rare: frozenset[str] = frozenset()
     emulated: tuple[int, ...] = ()
     ptx: tuple[tuple[int, bool], ...] = ()
 

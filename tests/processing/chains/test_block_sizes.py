@@ -19,7 +19,7 @@ def test_every_batch_shows_something(batch: ComparedBatch) -> None:
     reference = batch.reference()
     assert batch.emulated or batch.ptx
     for column in batch.finds:
-        assert reference.found(column) > reference.n_events, column
+        assert reference.found(column) > (0 if column in batch.rare else reference.n_events), column
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)

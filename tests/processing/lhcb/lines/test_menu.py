@@ -40,8 +40,13 @@ RANGES = {
     "beam_qop": (-5, -3),
     "eta": (0.2, 0.8),
     "dira": (-0.001, 0),
+    "downstream_v0s.m_pipi": (2.66, 2.73),
+    "downstream_v0s.m_ee": (0, 2),
+    "downstream_v0s.ip": (-1, 1.5),
+    **dict.fromkeys(("muon_stubs.chi2_x", "muon_stubs.chi2_y"), (-2, 1)),
 }
-"""Powers of ten, by the names of columns, so that cuts select some objects; others are from 0.01 to 10,000."""
+"""Powers of ten, by the names of columns, with or without that of their collection, so that cuts select some objects;
+others are from 0.01 to 10,000."""
 SCALES = {"prescale", "postscale"}
 
 
@@ -78,7 +83,8 @@ def random_case(types: Sequence[LineType], n_events: int, seed: int, special: fl
             for name in column.dtype.names:
                 filled[name] = numbers(rng, filled[name].shape, column.dtype[name].base, special)
         elif column.name not in ("line_table", "batch"):
-            columns[column.name] = numbers(rng, (n,), column.dtype, special, RANGES.get(column.short_name, (-2, 4)))
+            powers = RANGES.get(column.name) or RANGES.get(column.short_name, (-2, 4))
+            columns[column.name] = numbers(rng, (n,), column.dtype, special, powers)
     columns["events.flags"] = np.zeros(n_events, np.uint32)
     return replace(case, columns=columns)
 
@@ -103,7 +109,7 @@ def numbers(
 def test_lines_of_the_menu_decide_alike(n_lines: int, special: float) -> None:
     case = random_case(menu(n_lines), 60, seed=3, special=special)
     decided = assert_all_decide_alike(case, [partial(by_compiler, target=target) for target in targets()])
-    assert len({line for mask in decided.masks for line in range(n_lines) if mask >> line & 1}) > n_lines / 2
+    assert len({line for mask in decided.masks for line in range(n_lines) if mask >> line & 1}) > 0.4 * n_lines
     assert sum(decided.unknown) > 0
 
 
