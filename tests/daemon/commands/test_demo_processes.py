@@ -27,7 +27,7 @@ def ports_of_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 @pytest.mark.usefixtures("ports_of_connections")
 def test_a_port_is_given_once_free_and_below_the_ports_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        taken = server.getsockname()[1]
+        taken: int = server.getsockname()[1]
         drawn: list[tuple[int, int]] = []
         numbers = iter([10_007, 10_008, taken, 10_007, 10_009])
 
