@@ -15,6 +15,7 @@ from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.security.access_control import CONTROL_TOTAL_BYTES, REQUEST_MARGIN, UNFINISHED_MARGIN
 from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.daemon.security.memory_growth import GROWTH
+from hltnode.daemon.storage.histogram_files import LIBRARY_SECONDS
 from tests.attacks.stall_sampler import Stall, longest_stall, read_stalls
 from tests.daemon.pages import metric, status_page
 
@@ -43,6 +44,9 @@ def promised_bytes(*ports: str) -> int:
 PROMISED = promised_bytes(*PROMISED_BY_PORT)
 GIVEN_BACK = 96 * MIB
 """Memory in bytes that may stay when the descriptors are given back: the rest follows within a minute."""
+
+QUIET_SECONDS = LIBRARY_SECONDS + 2.0
+"""A started node that has not grown for this time has loaded its libraries."""
 
 FAKE = ("tests.daemon.node_process",)
 """Command of a node with a fake engine; the real one is `hltnode serve`."""
@@ -132,6 +136,8 @@ port = {self.http}
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"the node does not start:\n{self.log.read_text()[-3000:]}")
             time.sleep(0.05)
+        if command == SERVE:
+            self._await_libraries(end)
 
     @property
     def is_alive(self) -> bool:
@@ -142,6 +148,15 @@ port = {self.http}
         """The current resources of the process."""
         process = psutil.Process(self.process.pid)
         return Resources(process.memory_info().rss, process.num_fds())
+
+    def _await_libraries(self, end: float) -> None:
+        """Wait until the memory has not grown for some seconds: a node loads the library of its histogram files in the
+        background, which takes 75 MiB."""
+        most, since = 0, time.monotonic()
+        while time.monotonic() < min(since + QUIET_SECONDS, end):
+            if (now := self.resources().rss) > most + MIB:
+                most, since = now, time.monotonic()
+            time.sleep(0.1)
 
     def open_files(self) -> Counter[str]:
         """The open descriptors by kind: the path of a file, else "socket", "anon_inode" or "pipe"."""
