@@ -60,10 +60,19 @@ def move_to_another_address() -> None:
 
 
 class RawPeer:
-    """A connection to one port of a node, from the address of this machine or another one on the loopback."""
+    """A connection to one port of a node, from the address of this machine or another one on the loopback.
 
-    def __init__(self, port: int, source: str | None = None, *, seconds: float = SECONDS) -> None:
+    receive_bytes: size of the buffer of what is received but not read; None: what the system takes, up to megabytes.
+    With a size the segments are small, too: the buffer of the sender grows by segments, of 64 KiB on the loopback.
+    """
+
+    def __init__(
+        self, port: int, source: str | None = None, *, seconds: float = SECONDS, receive_bytes: int | None = None
+    ) -> None:
         self.socket = socket.socket()
+        if receive_bytes is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
         self.socket.settimeout(seconds)
         self.socket.bind((source or _source, 0))
         try:

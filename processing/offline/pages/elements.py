@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from hltnode.processing.offline.plots.figures import svg_source
+from hltnode.processing.offline.plots.figures import WIDTH, svg_source
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure of a page: the address of its image, and its caption."""
+    """A figure of a page: the address of its image, and its caption; `small` keeps its size in a wider page."""
 
     source: str
     caption: str
+    small: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +26,5 @@ class Section:
 
 
 def drawn(figure: Figure, caption: str) -> Drawn:
-    """A figure for a page."""
-    return Drawn(svg_source(figure), caption)
+    """A figure for a page; one that is narrower than `WIDTH` is not stretched to the width of the page."""
+    return Drawn(svg_source(figure), caption, small=figure.get_figwidth() < WIDTH)

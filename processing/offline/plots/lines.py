@@ -109,7 +109,7 @@ def overlap_figure(name: str, result: dict[str, Any]) -> Figure:
     share = 100 * events / events.diagonal()[:, None]
     size = 2.6 + 0.27 * max(len(names), 1)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(size + 0.6, WIDTH), size), layout="constrained")
+        figure = Figure(figsize=(size + 0.6, size), layout="constrained")
         axis = figure.add_subplot()
         axis.grid(visible=False)
         image = axis.imshow(share, cmap="Blues", vmin=0, vmax=100, aspect="equal")

@@ -12,7 +12,7 @@
   };
 
   const isNumeric = (rows, column) => {
-    const filled = rows.filter((row) => /[^\s–-]/.test(row.cells[column].textContent));
+    const filled = rows.filter((row) => /[^\s–-]/.test(row.cells[column]?.textContent ?? ""));
     return filled.length > 0 && filled.every((row) => !Number.isNaN(valueOf(row.cells[column])));
   };
 
@@ -60,6 +60,12 @@
     return made;
   };
 
+  // Long names such as Hlt1DiMuonJpsiMass and long_strange break between their words.
+  const breakBetweenWords = (cell) => {
+    const parts = cell.textContent.split(/(?<=[a-z])(?=[A-Z][a-z])|(?<=_)/);
+    cell.replaceChildren(...parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part])));
+  };
+
   const enhance = (table) => {
     const body = table.tBodies[0];
     const rows = [...body.rows];
@@ -67,8 +73,10 @@
     const zeros = rows.filter((row) => "zero" in row.dataset);
     const tools = element("div", { className: "tools" });
     const names = heads.map((head) => withoutSpaces(head.textContent));
-    const numeric = names.find((name, column) => column > 0 && name && isNumeric(rows, column));
-    const placeholder = numeric ? `words, or ${numeric.replace(/\(.*/, "")}>5` : "words";
+    const numeric = heads.map((_, column) => column > 0 && names[column] !== "" && isNumeric(rows, column));
+    // A condition takes the beginning of a head: its first word is short enough for the field.
+    const first = heads[numeric.indexOf(true)]?.textContent.trim().split(/[\s,(]/)[0].toLowerCase();
+    const placeholder = first ? `words, or ${first}>5` : "words";
     const input = element("input", { type: "search", autocomplete: "off", placeholder });
     const count = element("output");
     const unfold = element("button", { type: "button" });
@@ -89,6 +97,11 @@
       unfold.setAttribute("aria-expanded", String(showsZeros));
     };
 
+    for (const row of table.querySelectorAll("tbody tr, tfoot tr")) {
+      breakBetweenWords(row.cells[0]);
+      // A value, its errors and its unit stay on one line.
+      numeric.forEach((it, column) => row.cells[column]?.classList.toggle("number", it));
+    }
     heads.forEach((head, column) => {
       if (!head.textContent.trim()) return;
       const button = element("button", { type: "button" }, ...head.childNodes);

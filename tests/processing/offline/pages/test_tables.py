@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from hltnode.processing.offline.pages import template_folder
 from hltnode.processing.offline.pages.tables import Cell, Row, with_bars
@@ -81,3 +82,39 @@ document.querySelector("pre").textContent = btoa(JSON.stringify([input.placehold
     for (text, problem), (_, invalid, count) in zip(FAULTS.items(), found[len(FILTERED) :], strict=True):
         assert invalid == "true", text
         assert f"of 6 rows; {problem}" in count
+
+
+@needs_chromium
+def test_long_names_break_between_words_and_numbers_do_not_break(tmp_path: Path) -> None:
+    rows = [("Hlt1DiMuonJpsiMass", "75.0 +1 −1 %", "none"), ("04_long_strange_P>5GeV", "–", "")]
+    rows.append(("of K0S", "3", "7 or so"))
+    body = "".join(f"<tr><th>{row[0].replace('>', '&gt;')}</th><td>{row[1]}</td><td>{row[2]}</td></tr>" for row in rows)
+    heads = "<th>line</th><th>Efficiency, all decays (%)</th><th>note</th>"
+    page = tmp_path / "page.html"
+    page.write_text(
+        f"""<!doctype html><div class="scroll"><table class="data"><thead><tr>{heads}</tr></thead>
+<tbody>{body * 2}</tbody><tfoot><tr><th>all_lines</th><td>1</td></tr></tfoot></table></div><pre></pre>
+<script>{TABLES.read_text()}</script><script>
+const cells = [...document.querySelectorAll("tbody tr:nth-child(-n+3) > *, tfoot tr > *")];
+const found = cells.map((it) => [it.innerHTML, it.className]);
+document.querySelector("pre").textContent = btoa(encodeURIComponent(JSON.stringify([input(), found])));
+function input() {{ return document.querySelector("input").placeholder; }}
+</script>"""
+    )
+    written = re.search(r"<pre>([\w+/=]+)</pre>", page_after_scripts(tmp_path / "profile", page.as_uri()))
+    assert written is not None
+    placeholder, found = json.loads(unquote(base64.b64decode(written[1]).decode()))
+    assert placeholder == "words, or efficiency>5"
+    assert [tuple(each) for each in found] == [
+        ("Hlt1Di<wbr>Muon<wbr>Jpsi<wbr>Mass", ""),
+        ("75.0 +1 −1 %", "number"),
+        ("none", ""),
+        ("04_<wbr>long_<wbr>strange_<wbr>P&gt;5GeV", ""),
+        ("–", "number"),
+        ("", ""),
+        ("of K0S", ""),
+        ("3", "number"),
+        ("7 or so", ""),
+        ("all_<wbr>lines", ""),
+        ("1", "number"),
+    ]

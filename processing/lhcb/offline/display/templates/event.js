@@ -150,14 +150,20 @@ class View {
     const right = MARGIN.left + width, bottom = MARGIN.top + height;
     c.font = "12px system-ui, sans-serif";
     c.lineWidth = 1;
-    const names = [];
+    const names = [], ends = [-Infinity, -Infinity];
     if (this.horizontal === "z") {
       for (const [name, begin, end] of PARTS) {
         const from = Math.max(MARGIN.left, this.toX(begin)), to = Math.min(right, this.toX(end));
         if (to <= from) continue;
         c.fillStyle = css("part");
         c.fillRect(from, MARGIN.top, to - from, height);
-        if (to - from > c.measureText(name).width - 8) names.push([name, (from + to) / 2]);
+        // Two lines of names, so that those of narrow parts side by side are legible.
+        const half = c.measureText(name).width / 2;
+        const x = Math.max(MARGIN.left + half + 2, Math.min(right - half - 2, (from + to) / 2));
+        const line = ends.findIndex((end) => x - half >= end + 4);
+        if (to - from < 2 || line < 0) continue;
+        ends[line] = x + half;
+        names.push([name, x, MARGIN.top + 14 + 14 * line]);
       }
     }
     c.strokeStyle = css("grid");
@@ -170,7 +176,7 @@ class View {
       c.moveTo(x, MARGIN.top);
       c.lineTo(x, bottom);
       // The label of a tick at the right edge stays on the canvas.
-      c.fillText(label, Math.min(x, right + MARGIN.right - c.measureText(label).width / 2), bottom + 16);
+      c.fillText(label, Math.min(x, right + MARGIN.right - 4 - c.measureText(label).width / 2), bottom + 16);
     }
     c.textAlign = "right";
     for (const value of vs) { const y = this.toY(value); c.moveTo(MARGIN.left, y); c.lineTo(right, y); c.fillText(value.toFixed(vDigits), MARGIN.left - 6, y + 4); }
@@ -179,7 +185,8 @@ class View {
     // Over the lines of the grid, which would strike a name out.
     c.strokeStyle = css("part");
     c.lineWidth = 4;
-    for (const [name, x] of names) { c.strokeText(name, x, MARGIN.top + 14); c.fillText(name, x, MARGIN.top + 14); }
+    c.lineJoin = "round";
+    for (const [name, x, y] of names) { c.strokeText(name, x, y); c.fillText(name, x, y); }
     c.lineWidth = 1;
     c.fillText(this.horizontal + " (mm)", MARGIN.left + width / 2, bottom + 33);
     c.save();

@@ -118,6 +118,40 @@ def test_particles_have_their_names() -> None:
     ]
 
 
+RECORDER = """<script>
+globalThis.texts = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  const half = this.measureText(text).width / 2;
+  if (this.textAlign === "center") texts.push([text, x - half, x + half, y, this.canvas.clientWidth]);
+  return write.call(this, text, x, y);
+};
+</script>"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1280, 390])
+def test_all_parts_of_the_detector_are_named_side_by_side(tmp_path: Path, width: int) -> None:
+    page = tmp_path / "event.html"
+    frame = tmp_path / "frame.html"
+    page.write_text(event_page(scene(), source="a.mdf").replace("<head>", f"<head>{RECORDER}", 1))
+    # A window of Chromium without a screen is not narrower than 500 px; a frame is.
+    frame.write_text(f"""<iframe src="event.html" style="width:{width}px;height:1000px"></iframe><script>
+const texts = () => document.querySelector("iframe").contentWindow.texts ?? [];
+setInterval(() => {{ document.title = JSON.stringify(texts()); }}, 100);</script>""")
+    document = page_after_scripts(tmp_path / "profile", frame.as_uri(), "--allow-file-access-from-files")
+    found = re.search(r"<title>(.*)</title>", document)
+    assert found is not None
+    parts = ("VELO", "UT", "magnet", "SciFi", "ECAL", "M2", "M3", "M4", "M5")
+    drawn = [text for text in json.loads(found[1]) if text[0] in parts]
+    # Two projections have the axis along the beam.
+    assert sorted(text[0] for text in drawn[-2 * len(parts) :]) == sorted(parts * 2)
+    for names in (drawn[-2 * len(parts) : -len(parts)], drawn[-len(parts) :]):
+        for i, (name, left, right, y, wide) in enumerate(names):
+            assert 0 <= left < right <= wide, name
+            assert all(right < others[1] for others in names[i + 1 :] if others[3] == y), name
+
+
 @pytest.mark.slow
 @needs_chromium
 def test_a_browser_draws_the_event(tmp_path: Path) -> None:
