@@ -84,6 +84,10 @@ class DirectWorkspace(Workspace, Protocol):
         False if the back end has no such way: nothing was computed.
         """
 
+    @property
+    def sharing_threads(self) -> int:
+        """The most threads of the back end that share the sealed batch."""
+
 
 class Engine(Protocol):
     """Creates workspaces.

@@ -132,7 +132,8 @@ class RequestSocket:
         """Guards the two below."""
         self._computes = False
         """The thread is in the kernels of a direct batch, and does not use the socket."""
-        self._is_closed = False
+        self._is_closing = False
+        """`close` found a thread that had not ended: it begins no direct batch, and leaves after the present one."""
         self._workspace = engine.create_direct_workspace()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         try:
@@ -167,8 +168,8 @@ class RequestSocket:
         cannot: the socket closes now.
         """
         with self._direct:
+            self._is_closing = self._thread.is_alive()
             if self._computes:
-                self._is_closed = True
                 self._socket.close(linger=0)
                 return
         if not self._thread.is_alive():
@@ -310,7 +311,7 @@ class RequestSocket:
         self._batch = batch
         try:
             fill(self._workspace, batch)
-            is_short = self._short.has(sum(each.n_events for each in batch))
+            is_short = self._short.has(*_events_and_bytes(batch))
             is_done = is_short and self._compute_directly()
             if not is_done:
                 self._workspace.submit(self._wake_up)
@@ -320,20 +321,23 @@ class RequestSocket:
             self._failed(error)
             return
         if is_done:
-            self._answer_batch()
+            self._answer_batch(threads=1)
             if len(self._queue):
                 # The next batch starts after messages have been read.
                 self._wake_up()
 
     def _compute_directly(self) -> bool:
         with self._direct:
+            if self._is_closing:
+                raise zmq.ContextTerminated
             self._computes = True
         try:
             return self._workspace.compute_directly()
         finally:
             with self._direct:
                 self._computes = False
-            if self._is_closed:
+                is_closing = self._is_closing
+            if is_closing:
                 raise zmq.ContextTerminated
 
     def _collect_batch(self) -> None:
@@ -347,12 +351,13 @@ class RequestSocket:
         except BackendError as error:
             self._failed(error)
             return
-        self._answer_batch()
+        self._answer_batch(self._workspace.sharing_threads)
 
-    def _answer_batch(self) -> None:
+    def _answer_batch(self, threads: int) -> None:
+        """threads: the most that have shared the batch."""
         output, batch = self._workspace.output, self._batch
         self._batch = []
-        self._short.computed(len(output.flags), self._workspace.timings.kernels)
+        self._short.computed(*_events_and_bytes(batch), threads * self._workspace.timings.kernels)
         first, now_ns = 0, self._clock_ns()
         for request in batch:
             rows = slice(first, first + request.n_events)
@@ -412,3 +417,7 @@ class RequestSocket:
                 self._counters.cancelled += self._queue.forget(client)
             return False
         return True
+
+
+def _events_and_bytes(batch: Sequence[WaitingRequest]) -> tuple[int, int]:
+    return sum(each.n_events for each in batch), sum(len(each.mep) for each in batch)

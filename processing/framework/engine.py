@@ -187,6 +187,10 @@ class Engine:
         """Raises BackendError, with the largest batch that would fit, if `workspaces` workspaces do not fit."""
         require_memory(self.backend, self.plan, workspaces)
 
+    def require_direct_memory(self, run: "Engine", workspaces: int) -> None:
+        """The same for one direct workspace, beside workspaces of another engine that are not allocated yet."""
+        require_memory(self.backend, self.plan, 1, direct=True, beside=(run.plan, workspaces))
+
     def create_workspace(self) -> "Workspace":
         """Allocate the workspace of one batch."""
         return Workspace(self.backend, self.chain, self._constants, self.plan, self._sources)
@@ -273,6 +277,7 @@ class Workspace:
         arena = backend.allocate_device(plan.arena.nbytes)
         for region in plan.arena.regions:
             self._memory[region.column.name] = arena.part(region.offset, region.nbytes)
+        self._most_parts = max((algorithm.parts or 1 for algorithm in sequence), default=1)
         self._thread_regions = {region.column: region for region in plan.thread.regions}
         launches = [launch for algorithm in sequence for launch in self._launches(algorithm)]
         self.queue: Queue = backend.create_queue(
@@ -388,6 +393,11 @@ class Workspace:
         nothing was computed: the workspace is not a direct one, the back end is a GPU, or the host evaluates kernels.
         """
         return self.queue.compute_directly()
+
+    @property
+    def sharing_threads(self) -> int:
+        """The most threads of the back end that share the sealed batch: by its events, or the parts of them."""
+        return max(1, min(self._backend.threads, self.n_events * self._most_parts))
 
     def _uploads(self) -> list[tuple[Mirror, int]]:
         header = self._tables.header[0]

@@ -69,6 +69,7 @@ class Behaviour:
     hanging_slots: set[int] = field(default_factory=set)
     crawl: bool = False  # batches that hang still make progress, a step with each poll
     direct: bool = False  # computes batches in the calling thread
+    threads: int = 1  # of the back end
     deadly: bytes = b""  # a fragment with these bytes ends the process
 
 
@@ -134,6 +135,10 @@ class FakeWorkspace:
         while self._behaviour.hang.is_set():
             time.sleep(0.01)
         return True
+
+    @property
+    def sharing_threads(self) -> int:
+        return self._behaviour.threads
 
     def _has(self, mep: MepInBatch, wanted: bytes) -> bool:
         return any(wanted in self._input[begin : begin + size].tobytes() for _, begin, size in mep.fragments)

@@ -113,7 +113,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
         request_engine = None
         if config.requests.endpoint is not None:
             request_engine = chain.create_engine(backend, geometry, trigger, request_batch_limits(config))
-            request_engine.require_memory(1)
+            request_engine.require_direct_memory(engine, pipeline.slots)
         document = chain.document(trigger)
         logger.info(
             "trigger",

@@ -1,6 +1,7 @@
 """The request socket of a node with an engine without kernels: answers, limits, and clients that misbehave."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from hltnode.client import aio
 from hltnode.client.requests import BUSY_PAUSE_SECONDS, MOST_AT_ONCE, RequestPace, RequestRefusedError
 from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.requests.request_socket import REFUSED_OF_ADDRESS
+from hltnode.daemon.requests.request_socket import REFUSED_OF_ADDRESS, RequestSocket
 from hltnode.daemon.requests.short_batches import DIRECT_SECONDS, ShortBatches
 from hltnode.daemon.security.message_budget import FEEDER_AT_ONCE, FLOOD_MESSAGES
 from hltnode.protocol import encode_mep
@@ -175,11 +176,15 @@ async def test_short_batches_are_computed_by_the_thread_of_requests(tmp_path: Pa
             with pytest.raises(client.RequestRefusedError, match="fallen off the bus") as refused:
                 await requester.ask(mep(), timeout=10.0)
             assert refused.value.reason is RequestRefusal.FAILED
+            # Smaller MEPs have more bytes of an event.
+            for n in range(1, 10):
+                await requester.ask(mep(n), timeout=10.0)
+            before = sum(workspace.directly)
             # More requests than fit into a batch: each direct one starts the next.
             answers = await asyncio.gather(*(requester.ask(mep(n), timeout=10.0) for n in range(1, 10)))
             for answer, events in zip(answers, range(1, 10), strict=True):
                 check_answer(answer, events)
-            assert sum(workspace.directly) == 10
+            assert sum(workspace.directly) == before + 9
             # A slow event: batches go to the back end again.
             at.engine.behaviour.seconds = 0.05
             before = len(workspace.batches)
@@ -192,19 +197,90 @@ async def test_short_batches_are_computed_by_the_thread_of_requests(tmp_path: Pa
 
 def test_a_batch_is_short_if_the_fastest_of_the_last_ones_says_so() -> None:
     short = ShortBatches()
-    assert not short.has(1)
-    short.computed(4, 4 * DIRECT_SECONDS / 8)
-    assert short.has(8)
-    assert not short.has(9)
+    assert not short.has(1, 100)
+    short.computed(4, 400, 4 * DIRECT_SECONDS / 8)
+    assert short.has(8, 800)
+    assert not short.has(9, 900)
     # An interrupted batch counts little, many of them count.
-    short.computed(1, 1.0)
-    assert short.has(6)
-    assert not short.has(7)
+    short.computed(1, 100, 1.0)
+    assert short.has(6, 600)
+    assert not short.has(7, 700)
     for _ in range(20):
-        short.computed(1, 1.0)
-    assert not short.has(1)
-    short.computed(1, DIRECT_SECONDS)
-    assert short.has(1)
+        short.computed(1, 100, 1.0)
+    assert not short.has(1, 100)
+    short.computed(1, 100, DIRECT_SECONDS)
+    assert short.has(1, 100)
+
+
+def test_the_time_of_small_events_says_nothing_about_large_ones() -> None:
+    short = ShortBatches()
+    short.computed(1, 64, 1e-6)
+    assert short.has(1, 127)
+    assert short.has(2, 254)
+    assert not short.has(1, 128)
+    assert not short.has(1, 63)
+    short.computed(1, 128, 1.0)
+    assert not short.has(1, 128)
+    assert short.has(1, 127)
+
+
+async def test_large_events_after_small_ones_go_to_the_back_end(tmp_path: Path) -> None:
+    async with door(tmp_path) as at:
+        (workspace,) = at.engine.workspaces
+        at.engine.behaviour.seconds, at.engine.behaviour.direct = 1e-6, True
+        async with aio.Requester(at.endpoint) as requester:
+            for expected in ([], [1]):
+                await requester.ask(mep(2), timeout=10.0)
+                assert workspace.directly == expected
+            at.engine.behaviour.seconds = 0.05
+            for _ in range(3):
+                await requester.ask(mep(2, size=2000), timeout=10.0)
+            assert workspace.directly == [1]
+            at.engine.behaviour.seconds = 1e-6
+            await requester.ask(mep(2), timeout=10.0)
+            assert workspace.directly == [1, 1]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+async def test_the_time_of_a_batch_of_several_threads_is_not_that_of_one(tmp_path: Path, threads: int) -> None:
+    """The fake batch takes less than the limit on all threads together, and more on one of four."""
+    async with door(tmp_path) as at:
+        (workspace,) = at.engine.workspaces
+        at.engine.behaviour.seconds, at.engine.behaviour.threads = 0.6 * DIRECT_SECONDS, threads
+        at.engine.behaviour.direct = True
+        async with aio.Requester(at.endpoint) as requester:
+            for _ in range(3):
+                await requester.ask(mep(8), timeout=10.0)
+        assert workspace.directly == ([1, 1] if threads == 1 else [])
+
+
+async def test_a_node_that_ends_begins_no_direct_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread comes late to a direct batch: the node waits no longer, and closes."""
+    reached, go = threading.Event(), threading.Event()
+
+    def slow(requests: RequestSocket) -> bool:
+        reached.set()
+        go.wait(60.0)
+        return compute_directly(requests)
+
+    compute_directly = RequestSocket._compute_directly
+    monkeypatch.setattr(RequestSocket, "_compute_directly", slow)
+    async with door(tmp_path) as at:
+        (workspace,) = at.engine.workspaces
+        at.engine.behaviour.direct = True
+        requests = at.node._sockets.requests
+        assert requests is not None
+        async with aio.Requester(at.endpoint) as requester:
+            await requester.ask(mep(), timeout=10.0)
+            asked = asyncio.ensure_future(requester.ask(mep(), timeout=10.0))
+            await eventually(reached.is_set)
+            assert not requests.stop(0.01)
+            requests.close(0)
+            go.set()
+            await eventually(lambda: not requests._thread.is_alive())
+            assert requests._socket.closed
+            assert workspace.directly == []
+            asked.cancel()
 
 
 async def test_a_client_that_does_not_read_loses_answers_which_are_counted(tmp_path: Path, connect: Connect) -> None:

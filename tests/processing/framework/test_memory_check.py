@@ -48,9 +48,9 @@ def backend() -> Iterator[SmallBackend]:
     made.close()
 
 
-def an_engine(backend: SmallBackend) -> Engine:
+def an_engine(backend: SmallBackend, limits: BatchLimits = LIMITS) -> Engine:
     return CHAIN.create_engine(
-        backend, geometry_constants(VeloGeometry.builtin()), CHAIN.load_trigger(None, "velo"), LIMITS
+        backend, geometry_constants(VeloGeometry.builtin()), CHAIN.load_trigger(None, "velo"), limits
     )
 
 
@@ -93,10 +93,39 @@ def test_the_plan_is_what_a_workspace_takes(backend: SmallBackend) -> None:
     assert 0 <= backend.taken - before - first - engine.plan.slot_bytes < parameters
 
 
+def test_a_direct_workspace_takes_memory_of_a_thread_of_its_own(backend: SmallBackend) -> None:
+    engine = an_engine(backend)
+    engine.create_workspace()
+    before = backend.taken
+    engine.create_direct_workspace()
+    assert 0 <= backend.taken - before - engine.plan.slot_bytes - engine.plan.thread.nbytes < 64 << 10
+    assert engine.plan.thread.nbytes > 64 << 10
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0, 2.0])
+def test_requests_need_memory_beside_all_slots_of_the_run(backend: SmallBackend, share: float) -> None:
+    run = an_engine(backend)
+    limits = replace(LIMITS, events=int(share * LIMITS.events), input_bytes=int(share * LIMITS.input_bytes))
+    requests = an_engine(backend, limits)
+    before = backend.taken
+    workspaces = [run.create_workspace() for _ in range(3)]
+    workspaces.append(requests.create_direct_workspace())
+    taken = backend.taken - before
+    # What was taken is enough, and what is needed is not more; parameters of kernels are not planned.
+    backend.free = taken
+    requests.require_direct_memory(run, 3)
+    backend.free = taken - len(workspaces) * (64 << 10)
+    with pytest.raises(BackendError, match=r"are free beside the .* MiB of the run") as error:
+        requests.require_direct_memory(run, 3)
+    assert "pipeline." not in str(error.value)
+    assert ": requests.max_bytes = " in str(error.value)
+    assert " with requests.max_events = " in str(error.value)
+
+
 def test_the_batch_that_the_error_names_fits_and_one_step_more_does_not(backend: SmallBackend) -> None:
     engine = an_engine(backend)
     free = engine.plan.total_bytes(slots=3, threads=2) // 2
-    smaller = largest_batch(backend, engine.plan, 3, free)
+    smaller = largest_batch(engine.plan, 3, 2, free)
     assert smaller is not None
 
     def needed(limits: BatchLimits) -> int:

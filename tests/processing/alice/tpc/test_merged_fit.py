@@ -345,3 +345,46 @@ def test_a_cluster_that_segments_share_enters_the_fit_once() -> None:
     record = found["tpc_merged_tracks.track"][0]
     assert record["n_clusters"] == record["n_fitted"] == len(np.unique(numbers))
     assert len(numbers) - len(np.unique(numbers)) == 31
+
+
+def test_all_clusters_are_taken_again_where_rounding_makes_a_variance_negative() -> None:
+    """Two clusters of large charge inside, two others near each other outside; the slope along z is hardly known.
+
+    Half of the clusters are left without the large charges, as many as the other rule asks for.
+    """
+    n_tracks, q = 40, 0.5
+    rows, y, z = circle_places(q, 0.0, 0.3, 2.0)
+    numbers = np.array([3, 63, 136, 141])
+    places = clusters_at(rows, y, z)[numbers]
+    n = len(numbers)
+    hits = np.zeros((n_tracks, n), TRACK_HIT.dtype)
+    hits["place"] = places["z"].astype(np.uint32) << 16 | places["y"]
+    hits["row"], hits["charge"] = places["row"], [375, 500, 150, 150]
+    tracks = np.zeros(n_tracks, TRACK.dtype)
+    tracks["x"], tracks["y"], tracks["z"] = GEOMETRY.row_x[rows[3]], y[3], z[3]
+    tracks["sin_phi"], tracks["tan_lambda"], tracks["q_pt"] = UNIT * q * tracks["x"], 0.3, q
+    width = 10.0 ** np.random.default_rng(1).uniform(-0.3, 0.3, (5, n_tracks))
+    for name, variance, of_tracks in zip(
+        ("c_yy", "c_zz", "c_ss", "c_ll", "c_qq"), (13.0, 0.054, 2700.0, 1.8e6, 1.8e8), width, strict=True
+    ):
+        tracks[name] = variance * of_tracks
+    tracks["n_clusters"] = n
+    given = {
+        "tpc.geometry": GEOMETRY.as_floats(),
+        "tpc_tracks.track": tracks,
+        "tpc_tracks.first_hit": np.arange(n_tracks) * n,
+        "tpc_track_clusters.cluster": np.arange(n_tracks * n),
+        "tpc_track_clusters.hit": hits.ravel(),
+        "tpc_merged_tracks.count": np.array([n_tracks]),
+        "tpc_merged_tracks.size": np.ones(n_tracks, int),
+        "tpc_merged_tracks.run": np.ones(n_tracks, int),
+        "tpc_merged_tracks.first_segment": np.arange(n_tracks),
+        "tpc_merged_segments.segment": np.arange(n_tracks),
+    }
+    limits = BatchLimits(events=1, input_bytes=1 << 20)
+    found = run_algorithms([fit_merged_tracks], given, 1, limits, on_cpu(kernels=CHAIN.kernels))
+    of_all = found["tpc_merged_tracks.track"][:n_tracks]
+    assert set(of_all["n_fitted"].tolist()) == {2, 4}
+    assert np.count_nonzero(of_all["n_fitted"] == 4) > n_tracks // 2
+    for name in ("c_ss", "c_ll", "c_qq"):
+        assert (of_all[name][of_all["n_fitted"] == 2] > 0.0).all(), name

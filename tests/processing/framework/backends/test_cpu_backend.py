@@ -189,6 +189,7 @@ def test_a_batch_of_the_calling_thread_runs_beside_one_of_the_back_end() -> None
     workspace, direct = engine.create_workspace(), engine.create_direct_workspace()
     direct.input_data[: small.data.nbytes] = small.data
     direct.seal([MepInBatch(small.n_events, small.fragments)])
+    assert direct.sharing_threads == 2
     direct.submit()
     direct.wait()
     expected = direct.output.copy()
@@ -219,12 +220,34 @@ def test_a_batch_of_the_calling_thread_runs_beside_one_of_the_back_end() -> None
     backend.close()
 
 
+def test_a_batch_with_kernels_that_the_host_evaluates_goes_to_the_back_end() -> None:
+    geometry = VeloGeometry.builtin()
+    mep = encode_mep(CHAIN, list(simulate_events(3, seed=3, geometry=geometry)))
+    limits = BatchLimits(events=8, meps=2, input_bytes=2 * mep.data.nbytes, rows=len(mep.fragments))
+    for compiles in (True, False):
+        backend = CpuBackend(CHAIN.kernels, compiles=compiles)
+        engine = CHAIN.create_engine(backend, geometry_constants(geometry), CHAIN.load_trigger(None, "velo"), limits)
+        assert any(algorithm.generated is not None for algorithm in engine.chain.sequence)
+        direct = engine.create_direct_workspace()
+        direct.input_data[: mep.data.nbytes] = mep.data
+        direct.seal([MepInBatch(mep.n_events, mep.fragments)])
+        before = direct.progress
+        assert direct.compute_directly() == compiles
+        assert (direct.progress > before) == compiles
+        direct.submit()
+        direct.wait()
+        assert direct.progress > before
+        backend.close()
+
+
 def test_a_direct_batch_waits_for_the_batch_of_its_own_workspace() -> None:
     backend = CpuBackend(CHAIN.kernels)
     chain = replace(CHAIN, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
     workspace = Engine(backend, chain, {}, LIMITS).create_direct_workspace()
+    assert workspace.sharing_threads == 1  # of no events
     mfps, _ = some_mfps(np.random.default_rng(1), 5, 3)
     workspace.seal([place(workspace, 5, mfps)])
+    assert workspace.sharing_threads == 1
     workspace.submit()
     with pytest.raises(BackendError, match="still running in this queue"):
         workspace.compute_directly()
