@@ -19,6 +19,8 @@ def event_png(picture: ImagePicture, source: str) -> bytes:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7, 7.5), layout="constrained")
         axes = figure.add_subplot()
+        # A grid would hide pixels: the first row and column, and every fiftieth.
+        axes.grid(visible=False)
         if picture.labels.size:
             colour = np.where(picture.labels < 0, 0, picture.labels % len(COLOURS) + 1)
             map_of_labels = ListedColormap(["#10141c", *COLOURS])

@@ -136,3 +136,15 @@ def test_the_command_draws_an_event_of_a_file(suffix: str, tmp_path: Path) -> No
     said = " ".join(done.output.split())
     assert "5 x 3 pixels of 1 bit, 100.0% foreground; 1 components, the largest has 15 pixels" in said
     assert output.read_bytes()[:4] == (b"<!do" if suffix == "html" else b"\x89PNG")
+
+
+def test_no_grid_covers_the_pixels_of_a_still_picture(tmp_path: Path) -> None:
+    image = pytest.importorskip("matplotlib.image")
+    file, output = tmp_path / "events.mdf", tmp_path / "event.png"
+    file.write_bytes(encode_record(encode_banks(encode_image(np.zeros((256, 256), np.bool_))), run=5, checksum=False))
+    done = CliRunner().invoke(app, ["display", str(file), "--chain", "ccl", "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    height, width = image.imread(output).shape[:2]
+    middle = image.imread(output)[height // 4 : 3 * height // 4, width // 4 : 3 * width // 4, :3]
+    # All pixels are background, so the middle of the picture has one colour.
+    assert np.ptp(middle.reshape(-1, 3), axis=0).max() == 0
