@@ -19,6 +19,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.scifi.collections import HIT_PADDING, N_ZONES, ZONE_STRIDE
+from hltnode.processing.lhcb.tracks.downstream.search_ut import search_ut as search_downstream
 from hltnode.processing.lhcb.tracks.long.collections import NO_BID, candidate_columns
 from hltnode.processing.lhcb.ut.search_tracks import search_tracks
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -253,3 +254,39 @@ def test_scifi_hits_that_do_not_ascend(target: str, disorder: float) -> None:
         for it in (False, True)
     )
     assert_same_candidates(form, common, least=20)
+
+
+@cache
+def dense_downstream_reference() -> Reference:
+    """Dense crossings: full windows in the UT."""
+    events = [dense_crossing(nu) for nu in (20.0, 12.0)]
+    return reference_of(encoded(events, "hlt1_2026"), None, "hlt1_2026")
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+@pytest.mark.parametrize(("max_pairs", "overflows"), [(100_000_000, False), (2_000, True)])
+def test_downstream_search_of_dense_events_and_beyond_its_share_of_pairs(
+    target: str, max_pairs: int, overflows: bool
+) -> None:
+    """The form tries pairs in the order of the common kernel, so a share that is used up ends at the same pair."""
+    reference = dense_downstream_reference()
+    types = {column.name: column.dtype for column in reference.sequence.columns}
+    given = reference.given | {name: np.frombuffer(it, types[name]) for name, it in reference.made.items()}
+    given["events.flags"] = np.zeros(reference.n_events, np.uint32)
+    search = search_downstream.with_constants({"max_pairs": max_pairs})
+    for column in search.writes:
+        given.pop(column.name, None)
+    form, common = (
+        run_algorithms((search,), given, reference.n_events, reference.limits, on_cpu(target, common=it))
+        for it in (False, True)
+    )
+    assert bool(common["events.flags"].any()) == overflows
+    assert form["events.flags"].tobytes() == common["events.flags"].tobytes()
+    found = common["downstream_candidates.found"] == 1
+    assert found.sum() > 10
+    assert form["downstream_candidates.found"].tobytes() == common["downstream_candidates.found"].tobytes()
+    for column in search.writes:
+        if column.name == "downstream_candidates.found":
+            continue
+        one, other = (it[column.name].reshape(-1, column.width)[found] for it in (form, common))
+        assert one.tobytes() == other.tobytes(), column.name

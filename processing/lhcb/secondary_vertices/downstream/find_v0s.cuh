@@ -2,7 +2,8 @@
 //
 // The field in front of the UT bends both tracks in x, y is straight. z of the vertex minimises the chi2 of the
 // distances in x and y: Gauss-Newton steps from the closest approach of the tangents in the UT, with errors at the z of
-// the step. All numbers use the slopes at the vertex. Every cut is written so that a NaN fails it.
+// the step. All numbers use the slopes at the vertex. Every cut is written so that a NaN fails it. Pairs that are far
+// from each other in y at every z of a vertex are not fitted.
 // In:  downstream_tracks, pvs, v0_field. Out: downstream_v0s, ascending by the first, then by the second track;
 // events.flags.
 // One block per event; threads stride over the pairs (a, b) of n tracks as numbers a n + b; a prefix sum gives the
@@ -25,7 +26,8 @@
 
 namespace hlt {
 
-constexpr uint32_t n_v0_steps = 8;
+constexpr uint32_t max_v0_steps = 8;
+constexpr float last_v0_step = 0.01f;  // mm: a shorter step is the last one
 // From the middle of the SciFi, where the y of a seed is known best, to the UT, mm.
 constexpr float scifi_to_ut = 5878.f;
 // Errors of true tracks in the UT: of x and y in mm, of both slopes, and of slopes times momentum in MeV.
@@ -86,6 +88,21 @@ __device__ v0_tangent tangent_of(const v0_track& track, float dz)
     return {track.x_at(dz), track.y_at(dz), z_downstream_ut + dz, track.tx_at(dz), track.ty};
 }
 
+/// Variance of the distance of two tracks in y. `slopes`: the sum of their variances of a slope.
+__device__ float v0_variance_in_y(float slopes, float dz) { return 2.f * v0_y_error * v0_y_error + slopes * dz * dz; }
+
+/// False if two tracks have a chi2 above max_chi2 at every z from min_z to max_z, by their distance in y alone. The
+/// distance is a line in z: without a change of sign it is smallest at one of the ends. The variance is that at min_z,
+/// the largest one.
+__device__ bool may_meet_in_y(const v0_track& a, const v0_track& b, float min_z, float max_z, float max_chi2)
+{
+    const float from = min_z - z_downstream_ut, to = max_z - z_downstream_ut;
+    const float at_min = a.y_at(from) - b.y_at(from), at_max = a.y_at(to) - b.y_at(to);
+    const float nearest2 = min_of(at_min * at_min, at_max * at_max);
+    return at_min * at_max < 0.f ||
+           nearest2 < max_chi2 * v0_variance_in_y(a.slope_variance() + b.slope_variance(), from);
+}
+
 /// The vertex of two tracks; its errors are left out.
 __device__ vertex_of_two fit_downstream_v0(const v0_track& a, const v0_track& b)
 {
@@ -95,14 +112,15 @@ __device__ vertex_of_two fit_downstream_v0(const v0_track& a, const v0_track& b)
     float dz = z - z_downstream_ut;
     const float slopes = a.slope_variance() + b.slope_variance();
     float dx = 0.f, dy = 0.f, hx = 0.f, hy = 0.f;
-    for (uint32_t step = 0; step < n_v0_steps; ++step) {
-        const float variance = slopes * dz * dz;
-        hx = 1.f / (2.f * v0_x_error * v0_x_error + variance);
-        hy = 1.f / (2.f * v0_y_error * v0_y_error + variance);
+    for (uint32_t step = 0; step < max_v0_steps; ++step) {
+        hx = 1.f / (2.f * v0_x_error * v0_x_error + slopes * dz * dz);
+        hy = 1.f / v0_variance_in_y(slopes, dz);
         dx = a.x_at(dz) - b.x_at(dz);
         dy = a.y_at(dz) - b.y_at(dz);
         const float dtx = a.tx_at(dz) - b.tx_at(dz), dty = a.ty - b.ty;
-        dz -= (hx * dtx * dx + hy * dty * dy) / (hx * dtx * dtx + hy * dty * dty);
+        const float change = (hx * dtx * dx + hy * dty * dy) / (hx * dtx * dtx + hy * dty * dty);
+        dz -= change;
+        if (!(change * change >= last_v0_step * last_v0_step)) break;
     }
     const v0_tangent of_a = tangent_of(a, dz), of_b = tangent_of(b, dz);
     dx = of_a.x - of_b.x;
@@ -134,6 +152,7 @@ __device__ downstream_v0 downstream_v0_of(const Parameters& p, const v0_track& a
                                           const primary_vertex* pvs, uint32_t n_pvs)
 {
     downstream_v0 found{};
+    if (!may_meet_in_y(a, b, p.min_z, p.max_z, p.max_chi2)) return found;
     const vertex_of_two vertex = found.vertex = fit_downstream_v0(a, b);
     if (!(vertex.z > p.min_z && vertex.z < p.max_z && vertex.doca < p.max_doca && vertex.chi2 < p.max_chi2))
         return found;

@@ -169,6 +169,17 @@ def test_each_constant_decides_about_a_vertex(
         assert (int(found["kind"][0]) & kind if len(found["kind"]) else 0) == expected
 
 
+@pytest.mark.parametrize("apart", [-8.0, 8.0])
+@pytest.mark.parametrize("z", [400.0, 700.0])
+def test_tracks_that_nowhere_meet_in_y_have_a_vertex_by_their_chi2(apart: float, z: float) -> None:
+    # A decay in the plane of the bend: the distance in y is the same at every z, its error is larger at small z.
+    decay = Decay(z=z, p=9000.0, phi=0.0, apart=apart)
+    tracks = {name: column.astype(np.float32) for name, column in columns_of([decay]).items()}
+    (found,), _ = run_v0s([tracks])
+    assert compare(tracks, ORIGIN, found) == 1
+    assert 5.0 < found["chi2"][0] < CUTS["max_chi2"]
+
+
 def test_the_distance_in_y_corrects_the_slope() -> None:
     # Shifted by the y of the UT, the seed's slope is too large by the distance over 5,878 mm.
     tracks = columns_of([Decay()])
