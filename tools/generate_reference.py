@@ -28,9 +28,9 @@ from hltnode.daemon.configuration.description import default, limits, type_name
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading
-from hltnode.daemon.monitoring.gpu_metrics import GpuReadings, ThrottleReason
 from hltnode.daemon.monitoring.health import Health
-from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
+from hltnode.daemon.monitoring.metrics.collector import BuildInfo, NodeCollector
+from hltnode.daemon.monitoring.metrics.gpu import GpuReadings, ThrottleReason
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
@@ -110,7 +110,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "<!-- Written by tools/generate_reference.py from daemon/monitoring/metric_table.py. Do not edit. -->",
+        "<!-- Written by tools/generate_reference.py from daemon/monitoring/metrics. Do not edit. -->",
         "",
         "The node serves these metrics at `/metrics` in the Prometheus text format, with `process_*` metrics.",
         "Times are in seconds, sizes in bytes. Label values known in advance are exported as 0 from the start.",

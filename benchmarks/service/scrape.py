@@ -32,7 +32,7 @@ from benchmarks.readout.real_readout import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
-from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, render
+from hltnode.daemon.monitoring.metrics.collector import BuildInfo, NodeCollector, render
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.monitoring.snapshot import snapshot
 from hltnode.processing.framework.memory_plan import SlotMemory

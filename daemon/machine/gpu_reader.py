@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.monitoring.gpu_metrics import GpuReadings, ThrottleReason
+from hltnode.daemon.monitoring.metrics.gpu import GpuReadings, ThrottleReason
 from hltnode.processing.framework.backends.free_gpu import handle_of
 
 # Temperature and power change within seconds; a reading costs the driver one or two milliseconds.

@@ -3,8 +3,8 @@
 Current states (run, connections, slots) are in `NodeState`, which reads them from their owners.
 
 The hot path adds to these attributes (44 ns) instead of calling the Prometheus client (300-1100 ns). At each scrape,
-the collector in `hltnode.daemon.monitoring.metrics` gets a `snapshot` of them. Only the event loop writes them; results
-of the pipeline thread reach the counters through the loop.
+the collector in `monitoring.metrics.collector` gets a `snapshot` of them. Only the event loop writes them; results of
+the pipeline thread reach the counters through the loop.
 
 Every label value that is known in advance has an entry from the start, so that its rate is 0 instead of missing.
 """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading
-from hltnode.daemon.monitoring.gpu_metrics import GpuReadings
+from hltnode.daemon.monitoring.metrics.gpu import GpuReadings
 from hltnode.protocol.transport.run_control_messages import RunState
 
 

@@ -19,7 +19,7 @@ from hltnode.daemon.machine.thread_scheduling import ThreadScheduling
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
 from hltnode.daemon.monitoring.health import Health
-from hltnode.daemon.monitoring.metrics import BuildInfo
+from hltnode.daemon.monitoring.metrics.collector import BuildInfo
 from hltnode.daemon.monitoring.status_page.rates import RateWindow
 from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
 from hltnode.daemon.output.output_queue import OutputQueue

@@ -13,7 +13,7 @@ from hltnode.daemon.monitoring.farm_page.page import farm_page, farm_rows
 from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.monitoring.histograms import as_uhi
 from hltnode.daemon.monitoring.http_server import JSON_TYPE, Page
-from hltnode.daemon.monitoring.metrics import NodeCollector, render
+from hltnode.daemon.monitoring.metrics.collector import NodeCollector, render
 from hltnode.daemon.monitoring.snapshot import snapshot
 from hltnode.daemon.monitoring.status_page.assets import HTML_TYPE
 from hltnode.daemon.monitoring.status_page.curves import Curves, drawn_curves

@@ -15,7 +15,7 @@ from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading
-from hltnode.daemon.monitoring.metrics import BuildInfo
+from hltnode.daemon.monitoring.metrics.collector import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.builder_control import BuilderControl

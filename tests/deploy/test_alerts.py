@@ -16,7 +16,7 @@ from hltnode.daemon.combiner.seed_joiner import JoinRules
 from hltnode.daemon.common.vocabulary import DeadTimeReason
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
-from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
+from hltnode.daemon.monitoring.metrics.collector import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.memory_plan import SlotMemory
 

@@ -21,7 +21,7 @@ from hltnode.daemon.combiner.combiner import Combiner, CombinerAccess
 from hltnode.daemon.combiner.combiner_metrics import CombinerCollector
 from hltnode.daemon.combiner.seed_joiner import JoinRules
 from hltnode.daemon.commands.demo_processes import free_ports
-from hltnode.daemon.monitoring.metrics import render
+from hltnode.daemon.monitoring.metrics.collector import render
 from tests.daemon.pages import status_page
 from tests.deploy.test_alerts import RECORDING, exported_names, rules_of
 from tools.generate_reference import OPEN_LABELS, example_collector

@@ -13,7 +13,7 @@ import pytest
 
 from hltnode.daemon.commands.node import serving
 from hltnode.daemon.machine.gpu_reader import GpuReader, read
-from hltnode.daemon.monitoring.gpu_metrics import ThrottleReason, gpu_metrics
+from hltnode.daemon.monitoring.metrics.gpu import ThrottleReason, gpu_metrics
 from hltnode.processing.framework.backends.free_gpu import MOST_FREE, handle_of
 from hltnode.processing.framework.backends.interface import BackendError
 from tests.daemon.fakes import eventually, make_config, running_node

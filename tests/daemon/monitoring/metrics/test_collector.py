@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from hltnode.daemon.common.vocabulary import CloseReason, ErrorPlace, EventStream, SlotState, Stage, WriteErrorKind
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Condition, Health
-from hltnode.daemon.monitoring.metric_table import SHOWN_FEEDERS
-from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, render
+from hltnode.daemon.monitoring.metrics.collector import BuildInfo, NodeCollector, render
+from hltnode.daemon.monitoring.metrics.intake import SHOWN_FEEDERS
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.errors import RejectReason

@@ -1,6 +1,6 @@
 """Prometheus metrics, read from the counters at scrape time.
 
-`metric_table` declares them. Naming follows Prometheus' rules: prefix `hltnode_`, base units, `_total` for counters.
+`table` declares them. Naming follows Prometheus' rules: prefix `hltnode_`, base units, `_total` for counters.
 tools/generate_reference.py writes docs/reference/metrics.md from the families of `NodeCollector.collect`.
 """
 
@@ -12,13 +12,13 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.monitoring.gpu_metrics import gpu_metrics
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.histograms import histogram_metrics
-from hltnode.daemon.monitoring.metric_rows import Readings
-from hltnode.daemon.monitoring.metric_table import TABLE
+from hltnode.daemon.monitoring.metrics.gpu import gpu_metrics
+from hltnode.daemon.monitoring.metrics.rows import Readings
+from hltnode.daemon.monitoring.metrics.sources import SourceFamily, source_families
+from hltnode.daemon.monitoring.metrics.table import TABLE
 from hltnode.daemon.monitoring.node_state import NodeState
-from hltnode.daemon.monitoring.source_metrics import SourceFamily, source_families
 from hltnode.processing.framework.histograms import HistogramContent
 from hltnode.processing.framework.memory_plan import SlotMemory
 
