@@ -39,7 +39,7 @@ SUB_SLICES = 510
 """Of a slice, without its margins: one on each side for both chains."""
 SLICES = 4
 """Simulated slices, which the stream repeats."""
-FED = {"km3net": 800, "mu3e": 120}
+FED = {"km3net": 800, "mu3e": 40}
 """Number of slices for the node."""
 
 

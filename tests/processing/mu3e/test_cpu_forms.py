@@ -36,7 +36,8 @@ SETTINGS = (
 """The usual cuts, narrow ones, and cuts that give too many triplets in crowded sub-slices."""
 VERTEX_SETTINGS = (
     "[sequence.mu3e_extend_tracks]\nmax_recurl_xy = 60.0\nmax_recurl_z = 80.0\nmax_chi2_recurl = 60.0\n"
-    "[sequence.mu3e_find_vertices]\nmax_sum = 40.0\nenergy_window = 40.0\nmax_chi2 = 500.0\nmax_z_apart = 15.0\n",
+    "[sequence.mu3e_find_vertices]\nmax_sum = 40.0\nenergy_window = 40.0\nmax_chi2 = 500.0\nmax_z_apart = 15.0\n"
+    "max_radius = 60.0\nmax_path = 120.0\nmax_distance = 8.0\n",
     "[sequence.mu3e_extend_tracks]\nmax_recurl_xy = 5.0\nmax_recurl_z = 6.0\n"
     "[sequence.mu3e_find_vertices]\nmax_sum = 6.0\nenergy_window = 4.0\nmax_gap = 0.5\n",
 )
