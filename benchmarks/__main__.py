@@ -48,6 +48,8 @@ FOLDERS = {
         "alice_tpc",
         "km3net",
         "mu3e",
+        "stream_nodes",
+        "stream_growth",
     ),
     "readout": (
         "receive_and_build",

@@ -89,11 +89,12 @@ __device__ __forceinline__ leaving_helix<Lanes> helix_behind(const lane_position
     return {b.x - reach * ty, b.y + reach * tx, of.radius, (b.z - a.z) / of.arc, b.x, b.y, b.z, turn};
 }
 
-/// Angle in radians from the start of a helix to a hit, from 0 to a whole turn. `Lanes`: a hit in each lane.
+/// Angle in radians from the start of a helix to a hit, from 0 to a whole turn. `Lanes`: a helix and a hit in each
+/// lane.
 template <typename Lanes>
-__device__ __forceinline__ Lanes angle_along(const leaving_helix<float>& helix, const lane_position<Lanes>& hit)
+__device__ __forceinline__ Lanes angle_along(const leaving_helix<Lanes>& helix, const lane_position<Lanes>& hit)
 {
-    const float wx = helix.from_x - helix.centre_x, wy = helix.from_y - helix.centre_y;
+    const Lanes wx = helix.from_x - helix.centre_x, wy = helix.from_y - helix.centre_y;
     const Lanes vx = hit.x - helix.centre_x, vy = hit.y - helix.centre_y;
     const Lanes angle = atan2_approximate((vy * wx - vx * wy) * helix.turn, vx * wx + vy * wy);
     return angle < 0.f ? angle + 2.f * pi : angle;

@@ -25,21 +25,98 @@ inline __attribute__((always_inline)) lane_position<float_wide> positions_from(c
     return found;
 }
 
-/// Bits of the hits from h on that is_near finds.
-inline uint32_t bits_near(const leaving_helix<float>& helix, const hit_lanes& hits, uint32_t h, float max_xy,
-                          float max_z)
+/// Bounds of the hits that may be near a helix. They need no angle.
+struct helix_bounds {
+    float centre_x, centre_y, from_centre_x, from_centre_y;
+    float least, most;    // squares of distances from the centre
+    float square_cosine;  // most of the square of the scalar product, over the square of a distance
+    float low, high;      // heights
+
+    /// Bits of the hits from h on that may be near: no other hit is.
+    inline __attribute__((always_inline)) uint32_t bits_inside_all(const hit_lanes& hits, uint32_t h, float max_z) const
+    {
+        const lane_position<float_wide> at = positions_from(hits, h);
+        const float_wide vx = at.x - centre_x, vy = at.y - centre_y, square = vx * vx + vy * vy;
+        const float_wide along = vx * from_centre_x + vy * from_centre_y;
+        return bits_where<wide_comparison::at_most>(square, in_all_lanes<float_wide>(most)) &
+               bits_where<wide_comparison::at_least>(square, in_all_lanes<float_wide>(least)) &
+               bits_where<wide_comparison::at_most>(along * absolute(along), square * square_cosine) &
+               bits_where<wide_comparison::at_most>(at.z - high, in_all_lanes<float_wide>(max_z)) &
+               bits_where<wide_comparison::at_most>(low - at.z, in_all_lanes<float_wide>(max_z));
+    }
+};
+
+/// Helices behind tracks, and their bounds.
+struct helix_block {
+    float centre_x[tracks_at_once], centre_y[tracks_at_once], radius[tracks_at_once], slope[tracks_at_once],
+        from_x[tracks_at_once], from_y[tracks_at_once], z[tracks_at_once], turn[tracks_at_once];
+    float least[tracks_at_once], most[tracks_at_once], square_cosine[tracks_at_once], low[tracks_at_once],
+        high[tracks_at_once];
+
+    inline void set(uint32_t t, const leaving_helix<float_wide>& of, float max_xy)
+    {
+        store_wide(centre_x + t, of.centre_x);
+        store_wide(centre_y + t, of.centre_y);
+        store_wide(radius + t, of.radius);
+        store_wide(slope + t, of.slope);
+        store_wide(from_x + t, of.from_x);
+        store_wide(from_y + t, of.from_y);
+        store_wide(z + t, of.z);
+        store_wide(turn + t, of.turn);
+        // Angles with a larger cosine are below min_recurl_angle, with room for the error of atan2_approximate.
+        constexpr float square = min_recurl_angle * min_recurl_angle,
+                        cosine = 1.f - square / 2.f + square * square / 24.f;
+        const float_wide wx = of.from_x - of.centre_x, wy = of.from_y - of.centre_y;
+        store_wide(square_cosine + t, (wx * wx + wy * wy) * (cosine * cosine + 0.005f));
+        const float_wide inner = of.radius - max_xy, outer = of.radius + max_xy;
+        const float_wide limited = inner < 0.f ? float_wide{} : inner;
+        store_wide(least + t, limited * limited);
+        store_wide(most + t, outer * outer);
+        // Rounding keeps the order of heights, so these bounds are exact.
+        const float_wide one = height_at(of, in_all_lanes<float_wide>(min_recurl_angle)),
+                         other = height_at(of, in_all_lanes<float_wide>(max_recurl_angle));
+        store_wide(low + t, other < one ? other : one);
+        store_wide(high + t, other < one ? one : other);
+    }
+    inline leaving_helix<float_wide> of(const uint32_t* tracks) const
+    {
+        return {of_tracks(centre_x, tracks), of_tracks(centre_y, tracks), of_tracks(radius, tracks),
+                of_tracks(slope, tracks),    of_tracks(from_x, tracks),   of_tracks(from_y, tracks),
+                of_tracks(z, tracks),        of_tracks(turn, tracks)};
+    }
+    static inline __attribute__((always_inline)) float_wide height_at(const leaving_helix<float_wide>& of,
+                                                                      const float_wide& angle)
+    {
+        return angle * of.radius * of.slope + of.z;
+    }
+    inline helix_bounds bounds(uint32_t t) const
+    {
+        return {centre_x[t], centre_y[t], from_x[t] - centre_x[t], from_y[t] - centre_y[t],
+                least[t],    most[t],     square_cosine[t],        low[t],
+                high[t]};
+    }
+};
+
+/// Move those of the listed pairs that is_near finds to `near`, and empty the list; full() empties `near`.
+template <typename Full>
+inline void keep_near(pair_list& listed, const helix_block& helices, const hit_lanes& hits, float max_z,
+                      pair_list& near, const Full& full)
 {
-    const lane_position<float_wide> at = positions_from(hits, h);
-    const float_wide vx = at.x - helix.centre_x, vy = at.y - helix.centre_y, square = vx * vx + vy * vy;
-    const float least = max_of(helix.radius - max_xy, 0.f), most = helix.radius + max_xy;
-    const uint32_t inside = bits_where<wide_comparison::at_most>(square, in_all_lanes<float_wide>(most * most)) &
-                            bits_where<wide_comparison::at_least>(square, in_all_lanes<float_wide>(least * least));
-    if (inside == 0u) return 0u;
-    const float_wide angle = angle_along(helix, at);
-    const float_wide away = at.z - (angle * helix.radius * helix.slope + helix.z);
-    return inside & bits_inside(away, max_z) &
-           bits_where<wide_comparison::at_least>(angle, in_all_lanes<float_wide>(min_recurl_angle)) &
-           bits_where<wide_comparison::at_most>(angle, in_all_lanes<float_wide>(max_recurl_angle));
+    listed.repeat_last();
+    for (uint32_t begin = 0; begin < listed.n; begin += n_wide) {
+        const leaving_helix<float_wide> helix = helices.of(listed.track + begin);
+        const lane_position<float_wide> at = of_hits(hits, listed.hit + begin);
+        const float_wide angle = angle_along(helix, at), away = at.z - helix_block::height_at(helix, angle);
+        const uint32_t bits = first_bits(listed.n - begin) & bits_inside(away, max_z) &
+                              bits_where<wide_comparison::at_least>(angle, in_all_lanes<float_wide>(min_recurl_angle)) &
+                              bits_where<wide_comparison::at_most>(angle, in_all_lanes<float_wide>(max_recurl_angle));
+        if (near.is_full()) full();
+        uint_wide track, hit;
+        load_wide(track, listed.track + begin);
+        load_wide(hit, listed.hit + begin);
+        near.add(track, hit, bits);
+    }
+    listed.n = 0;
 }
 
 /// List pairs of a track with those hits of a range whose bits bits_of_hits(h) sets; full() empties the list.
@@ -48,12 +125,8 @@ inline void list_pairs(pair_list& pairs, uint32_t t, uint32_t begin, uint32_t en
                        const Full& full)
 {
     for (uint32_t h = begin; h < end; h += n_wide) {
-        uint32_t bits = bits_of_hits(h) & first_bits(end - h);
-        if (bits != 0u && pairs.n > pairs_at_once - n_wide) full();
-        for (; bits != 0u; bits &= bits - 1u) {
-            pairs.track[pairs.n] = static_cast<uint16_t>(t);
-            pairs.hit[pairs.n++] = static_cast<uint16_t>(h + lowest_bit(bits));
-        }
+        if (pairs.is_full()) full();
+        pairs.add_of(t, wide_numbers + h, bits_of_hits(h) & first_bits(end - h));
     }
 }
 
@@ -142,15 +215,13 @@ inline void add_recurling_hits(const Parameters& p, track_block& of, const uint6
                                hits_around (&near)[mu3e_groups], pair_list& pairs)
 {
     const fit_errors errors = errors_of(p);
-    leaving_helix<float> helices[tracks_at_once];
+    const float max_z = p.max_recurl_z;
+    helix_block helices;
     for (uint32_t t = 0; t < of.n; t += n_wide) {
         float_wide radius, turn;
         load_wide(radius, of.central.radius + t);
         load_wide(turn, of.turn + t);
-        const leaving_helix<float_wide> helix = helix_behind(loaded(of.before, t), loaded(of.from, t), radius, turn);
-        for (uint32_t l = 0; l < n_wide; ++l)
-            helices[t + l] = {helix.centre_x[l], helix.centre_y[l], helix.radius[l], helix.slope[l],
-                              helix.from_x[l],   helix.from_y[l],   helix.z[l],      helix.turn[l]};
+        helices.set(t, helix_behind(loaded(of.before, t), loaded(of.from, t), radius, turn), p.max_recurl_xy);
     }
     for (uint32_t t = 0; t < of.n; ++t) of.recurl_chi2[t] = of.central.chi2[t] + p.max_chi2_recurl;
     const auto fit = [&] {
@@ -162,24 +233,28 @@ inline void add_recurling_hits(const Parameters& p, track_block& of, const uint6
                                    of.recurl_radius[t] = fits.radius[l];
                                });
     };
+    pair_list listed;
+    const auto check = [&] { keep_near(listed, helices, places, max_z, pairs, fit); };
     for (uint32_t layer = 3; layer >= 2u; --layer) {
         for (uint32_t t = 0; t < of.n; ++t) {
             if (of.recurl[t] != no_pixel) continue;
             const uint32_t k = hit_of_triplet(fitted[t], 2), layer3 = of.layer3[t];
+            const helix_bounds bounds = helices.bounds(t);
             for (uint32_t group = layer; group <= layer + mu3e_recurl_groups; group += mu3e_recurl_groups) {
                 hits_around& of_group = near[group];
                 of_group.move(of.time[t], static_cast<int32_t>(p.recurl_window));
                 list_pairs(
-                    pairs, t, of_group.begin, of_group.end,
-                    [&](uint32_t h) {
-                        uint32_t bits = bits_near(helices[t], places, h, p.max_recurl_xy, p.max_recurl_z);
+                    listed, t, of_group.begin, of_group.end,
+                    [&, bounds](uint32_t h) {
+                        uint32_t bits = bounds.bits_inside_all(places, h, max_z);
                         if (k - h < n_wide) bits &= ~(1u << (k - h));
                         if (layer3 - h < n_wide) bits &= ~(1u << (layer3 - h));
                         return bits;
                     },
-                    fit);
+                    check);
             }
         }
+        check();
         fit();
     }
 }

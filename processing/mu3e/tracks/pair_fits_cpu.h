@@ -59,10 +59,33 @@ struct track_block {
     }
 };
 
-/// Pairs of a track and a hit that are fitted together.
+/// Pairs of a track and a hit that are compared or fitted together, with room for a vector more.
 struct pair_list {
     uint32_t n = 0;
-    uint16_t track[pairs_at_once], hit[pairs_at_once];
+    uint32_t track[pairs_at_once + n_wide], hit[pairs_at_once + n_wide];
+
+    inline bool is_full() const { return n > pairs_at_once - n_wide; }
+    /// Add the hits of one track whose bits are set.
+    inline __attribute__((always_inline)) void add_of(uint32_t of_track, const uint_wide& hits, uint32_t bits)
+    {
+        store_wide(track + n, in_all_lanes<uint_wide>(of_track));
+        store_packed_wide(hit + n, hits, bits);
+        n += static_cast<uint32_t>(__builtin_popcount(bits));
+    }
+    /// Add the lanes whose bits are set.
+    inline __attribute__((always_inline)) void add(const uint_wide& tracks, const uint_wide& hits, uint32_t bits)
+    {
+        store_packed_wide(track + n, tracks, bits);
+        store_packed_wide(hit + n, hits, bits);
+        n += static_cast<uint32_t>(__builtin_popcount(bits));
+    }
+    /// Fill the vector behind the last pair with copies of that pair.
+    inline void repeat_last()
+    {
+        if (n == 0u) return;
+        store_wide(track + n, in_all_lanes<uint_wide>(track[n - 1u]));
+        store_wide(hit + n, in_all_lanes<uint_wide>(hit[n - 1u]));
+    }
 };
 
 /// Hits of an event with room behind the last one for a whole vector.
@@ -95,7 +118,7 @@ struct hits_around {
 };
 
 /// Values of the tracks of a vector of pairs.
-inline __attribute__((always_inline)) float_wide of_tracks(const float* values, const uint16_t* tracks)
+inline __attribute__((always_inline)) float_wide of_tracks(const float* values, const uint32_t* tracks)
 {
     float of[n_wide];
     for (uint32_t l = 0; l < n_wide; ++l) of[l] = values[tracks[l]];
@@ -105,12 +128,18 @@ inline __attribute__((always_inline)) float_wide of_tracks(const float* values, 
 }
 
 inline __attribute__((always_inline)) lane_position<float_wide> of_tracks(const position_lanes& from,
-                                                                          const uint16_t* tracks)
+                                                                          const uint32_t* tracks)
 {
     return {of_tracks(from.x, tracks), of_tracks(from.y, tracks), of_tracks(from.z, tracks)};
 }
 
-inline __attribute__((always_inline)) float_wide chi2_of_tracks(const terms_lanes& terms, const uint16_t* tracks,
+/// Positions of the hits of a vector of pairs.
+inline __attribute__((always_inline)) lane_position<float_wide> of_hits(const hit_lanes& from, const uint32_t* hits)
+{
+    return {of_tracks(from.x, hits), of_tracks(from.y, hits), of_tracks(from.z, hits)};
+}
+
+inline __attribute__((always_inline)) float_wide chi2_of_tracks(const terms_lanes& terms, const uint32_t* tracks,
                                                                 const float_wide& radius)
 {
     triplet_terms<float_wide> of{};
@@ -144,20 +173,11 @@ inline void set_terms(terms_lanes& to, uint32_t t, const fitted_pairs& fits, uin
 /// Fit the triplets of hits a and b of tracks with the hits of pairs, together with the earlier triplets of the tracks.
 template <bool has_outer>
 inline void fit_pairs(const track_block& tracks, const hit_lanes& hits, const fit_errors& errors,
-                      const position_lanes& a, const position_lanes& b, const fit_lanes& earlier, const uint16_t* track,
-                      const uint16_t* hit, fitted_pairs& found)
+                      const position_lanes& a, const position_lanes& b, const fit_lanes& earlier, const uint32_t* track,
+                      const uint32_t* hit, fitted_pairs& found)
 {
-    lane_position<float_wide> at;
-    float x[n_wide], y[n_wide], z[n_wide];
-    for (uint32_t l = 0; l < n_wide; ++l) {
-        x[l] = hits.x[hit[l]];
-        y[l] = hits.y[hit[l]];
-        z[l] = hits.z[hit[l]];
-    }
-    load_wide(at.x, x);
-    load_wide(at.y, y);
-    load_wide(at.z, z);
-    const triplet_terms<float_wide> added = terms_of_triplet(of_tracks(a, track), of_tracks(b, track), at, errors);
+    const triplet_terms<float_wide> added =
+        terms_of_triplet(of_tracks(a, track), of_tracks(b, track), of_hits(hits, hit), errors);
     const radius_sums<float_wide> sums = sums_of(added);
     const float_wide square = of_tracks(earlier.square, track) + sums.square,
                      linear = of_tracks(earlier.linear, track) + sums.linear, radius = -linear / square;
@@ -187,13 +207,10 @@ inline void for_fitted_pairs(pair_list& pairs, const track_block& tracks, const 
                              const fit_errors& errors, const position_lanes& a, const position_lanes& b,
                              const fit_lanes& earlier, const Found& found)
 {
+    pairs.repeat_last();
     for (uint32_t begin = 0; begin < pairs.n; begin += n_wide) {
         const uint32_t n_here = min_of(pairs.n - begin, n_wide);
-        uint16_t track[n_wide], hit[n_wide];
-        for (uint32_t l = 0; l < n_wide; ++l) {
-            track[l] = pairs.track[begin + min_of(l, n_here - 1u)];
-            hit[l] = pairs.hit[begin + min_of(l, n_here - 1u)];
-        }
+        const uint32_t *const track = pairs.track + begin, *const hit = pairs.hit + begin;
         fitted_pairs fits;
         fit_pairs<has_outer>(tracks, hits, errors, a, b, earlier, track, hit, fits);
         for (uint32_t turning = fits.turns & first_bits(n_here); turning != 0u; turning &= turning - 1u) {

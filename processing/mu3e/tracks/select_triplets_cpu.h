@@ -162,7 +162,9 @@ inline void add_triplets(hit_pairs& pairs, uint32_t first0, const ranges_of_hits
             const float_wide first = t2 < earliest ? t2 : in_all_lanes<float_wide>(earliest);
             const uint_wide words = wide_numbers + (two.first + k0 + ((one.first + j) << 16));
             own.add(i, words, found & bits_between(first, begin, end));
-            behind.add(i, words, found & bits_between(first, end, end_behind));
+            // Triplets are nearly in the order of time, so this branch is seldom mispredicted.
+            const uint32_t later = found & bits_between(first, end, end_behind);
+            if (later != 0u) behind.add(i, words, later);
         }
     }
     pairs.n = 0;

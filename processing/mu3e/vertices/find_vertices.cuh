@@ -31,12 +31,16 @@ __device__ __forceinline__ bool are_together(const mu3e_track& a, const mu3e_tra
     return max_of(a.last, b.last) - min_of(a.first, b.first) < time_window;
 }
 
+/// mm behind the first hit up to which a track can still come from a point.
+constexpr float behind_hit = 3.f;
+/// A sum of momenta is at least its part along z, times less than this for the rounding of the root.
+constexpr float rounding_of_sum = 1.001f;
+
 /// Whether a track can come from a point: the arc to its first hit is not longer than max_path, and the point lies
 /// before the hit. `z`: of the track there.
 template <typename Parameters>
 __device__ __forceinline__ bool comes_from(const Parameters& p, const helix& track, float x, float y, float& z)
 {
-    constexpr float behind_hit = 3.f;
     const float arc = arc_to(track, x, y);
     z = track.z + track.slope * arc;
     return arc <= behind_hit && -arc <= p.max_path;
@@ -73,6 +77,28 @@ __device__ bool is_pair(const Parameters& p, const mu3e_track& electron, const m
     return any_in_target(p, a, b, cross_circles(a, b, p.max_gap));
 }
 
+/// Energy of the electron or positron of a helix, MeV.
+template <typename Parameters>
+__device__ __forceinline__ float energy_of(const Parameters& p, const helix& of)
+{
+    return sqrtf(of.momentum * of.momentum + p.electron_mass * p.electron_mass);
+}
+
+/// Whether three tracks can fulfil the cuts on energy and momentum. No fit changes an energy or a momentum along z, and
+/// most sets of three random tracks fail here. `energy`: of the three, MeV.
+template <typename Parameters>
+__device__ __forceinline__ bool may_balance(const Parameters& p, const helix (&of)[3], float& energy)
+{
+    float pz = 0.f;
+    energy = 0.f;
+    for (const helix& each : of) {
+        energy += energy_of(p, each);
+        pz += momentum_along_z(each);
+    }
+    const float error = energy - p.muon_mass, most = p.max_sum * rounding_of_sum;
+    return error <= p.energy_window && -error <= p.energy_window && pz <= most && -pz <= most;
+}
+
 /// The vertex of two positrons and an electron, whose helices are `of`, near one of the points where those of the
 /// electron and of the first positron cross; false if there is none within the cuts.
 template <typename Parameters>
@@ -86,6 +112,8 @@ __device__ bool vertex_near(const Parameters& p, const mu3e_track* tracks, const
     const target_cone target{p.target_radius, p.target_slope, p.target_error};
     fitted_vertex best{0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
     bool is_found = false;
+    float energy;
+    if (!may_balance(p, of, energy)) return false;
     for (uint32_t s = 0; s < points.n; ++s) {
         const float x = points.x[s], y = points.y[s];
         float z, of_other;
@@ -103,11 +131,9 @@ __device__ bool vertex_near(const Parameters& p, const mu3e_track* tracks, const
         is_found = true;
     }
     if (!is_found) return false;
-    float energy = 0.f;
-    for (const helix& each : of) energy += sqrtf(each.momentum * each.momentum + p.electron_mass * p.electron_mass);
-    const float error = energy - p.muon_mass, square = best.px * best.px + best.py * best.py + best.pz * best.pz;
+    const float square = best.px * best.px + best.py * best.py + best.pz * best.pz;
     const float momentum = sqrtf(square), mass = (energy - momentum) * (energy + momentum);
-    if (!(error <= p.energy_window && -error <= p.energy_window && momentum <= p.max_sum)) return false;
+    if (!(momentum <= p.max_sum)) return false;
     vertex = {best.x,
               best.y,
               best.z,

@@ -48,6 +48,13 @@ __device__ __forceinline__ float distance_to_circle(const helix& of, float x, fl
     return found < 0.f ? -found : found;
 }
 
+/// Momentum along z, the same everywhere on the helix; MeV/c.
+__device__ __forceinline__ float momentum_along_z(const helix& of)
+{
+    const float sine = 1.f / sqrtf(1.f + of.slope * of.slope);
+    return of.momentum * (of.slope * sine);
+}
+
 struct crossing_points {
     float x[2], y[2];
     uint32_t n;

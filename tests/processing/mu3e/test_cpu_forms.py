@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
@@ -33,6 +34,14 @@ SETTINGS = (
     "max_z_residual = 400.0\n",
 )
 """The usual cuts, narrow ones, and cuts that give too many triplets in crowded sub-slices."""
+VERTEX_SETTINGS = (
+    "[sequence.mu3e_extend_tracks]\nmax_recurl_xy = 60.0\nmax_recurl_z = 80.0\nmax_chi2_recurl = 60.0\n"
+    "[sequence.mu3e_find_vertices]\nmax_sum = 40.0\nenergy_window = 40.0\nmax_chi2 = 500.0\nmax_z_apart = 15.0\n"
+    "max_radius = 60.0\nmax_path = 120.0\nmax_distance = 8.0\n",
+    "[sequence.mu3e_extend_tracks]\nmax_recurl_xy = 5.0\nmax_recurl_z = 6.0\n"
+    "[sequence.mu3e_find_vertices]\nmax_sum = 6.0\nenergy_window = 4.0\nmax_gap = 0.5\n",
+)
+"""Wide and narrow cuts on recurling hits and vertices."""
 PLACED = (
     *((f"mu3e_hits.{name}", MAX_HITS, "mu3e_hits.count") for name in ("hit", "x", "y", "z")),
     ("mu3e_triplets.triplet", MAX_TRIPLETS, "mu3e_triplets.count"),
@@ -99,6 +108,21 @@ def test_both_forms_extend_many_tracks_with_many_hits_near_each_alike() -> None:
         assert common["mu3e_tracks.count"].max() > 2 * 64
         for form in forms:
             compare(form, common, events.n_events)
+
+
+@pytest.mark.parametrize("settings", VERTEX_SETTINGS, ids=["wide", "narrow"])
+def test_both_forms_find_the_same_recurling_hits_and_vertices(settings: str) -> None:
+    """Bounds that reject hits and tracks before fits are as wide as the cuts: nothing that passes is lost."""
+    made = hits_of(simulated(5, 16, wanted="SIGNAL", spacing=1))
+    events = run_reference(CHAIN, mep_of_hits([NO_HITS, *made, NO_HITS]), CHAIN.load_geometry(None), None, COLUMNS)
+    algorithms = tuple(TriggerConfig.from_toml(settings, CHAIN.menu).configure(events.sequence))
+    *forms, common = [
+        run_algorithms(algorithms, events.given, events.n_events, events.limits, launch(target, common=False))
+        for target in LIBRARY.targets
+    ] + [run_algorithms(algorithms, events.given, events.n_events, events.limits, launch(common=True))]
+    assert common["mu3e_vertices.count"].sum() > (100 if settings is VERTEX_SETTINGS[0] else 4)
+    for form in forms:
+        compare(form, common, events.n_events)
 
 
 def test_both_forms_refuse_the_same_crowded_hits() -> None:
