@@ -31,10 +31,11 @@ class ProfiledSequence:
         chain: TriggerChain = CHAIN,
         common: bool = False,
     ) -> None:
+        configured = trigger or chain.load_trigger(None, name)
         self.engine = chain.create_engine(
             CpuBackend(chain.kernels, threads=threads, common=common),
             chain.with_sequence(name).load_geometry(geometry),
-            replace(trigger or chain.load_trigger(None, name), overrides=overrides),
+            replace(configured, overrides=(*configured.overrides, *overrides)),
             limits,
         )
         self.runner = OfflineRunner(self.engine)

@@ -214,6 +214,8 @@ NB_MODULE(_native, module)
     module.def("copy_mfp", &copy_mfp, nb::arg("frame"), nb::arg("slot"), nb::arg("offset"),
                nb::arg("implementation") = 0,
                "Copy the MFP of a frame to an offset of a slot; True if header and CRC32C are right");
+    module.def("joined_crc32c", &crc32c::joined, nb::arg("first"), nb::arg("second"), nb::arg("second_size"),
+               "The CRC32C of two consecutive parts, from the CRC32C of each and the size of the second in bytes");
     module.def("crc32c_implementations", &crc32c_implementations,
                "Names of the implementations of CRC32C that this machine can run, the fastest first");
     define_packing(module);

@@ -2,8 +2,10 @@
 of 1 bit.
 
 The node is a separate process on one thread with the default sequence and output; `hltnode replay`, another process,
-feeds it over TCP. A line keeps 3 % of the images. The baseline runs the same images through the same sequence in this
-process, before and after the node. The first and the last quarter of the images are not measured.
+feeds it over TCP. A line keeps 3 % of the images. Every component has features: with the default bound half of these
+images would be flagged, and the node would write them to its error stream. The baseline runs the same images through
+the same sequence in this process, before and after the node. The first and the last quarter of the images are not
+measured.
 """
 
 import statistics
@@ -30,13 +32,15 @@ from hltnode.processing.imaging.chain import CHAIN
 from hltnode.processing.imaging.offline.simulation.shapes import random_cells
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import encode_bank
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_bank
 
 SIDE = 2048
 DENSITIES = tuple(percent / 100 for percent in range(10, 90, 10))
 GRANULARITIES = (1, 4)
 FED = {1: 240, 4: 960}
 """Number of images by granularity; cells of 4 pixels take a quarter of the time."""
+BOUNDS = {1: 310_000, 4: 20_000}
+"""Components with features: at most 301,376 and 18,939 in these images."""
 RUNS = 2
 TARGET = 1.25
 """Most processor time of a node relative to its kernels."""
@@ -46,6 +50,9 @@ TRIGGER = """[[lines]]
 type = "Passthrough"
 name = "Some"
 prescale = 0.03
+
+[sequence.ccl_place_images]
+max_components = {bound}
 """
 
 
@@ -66,13 +73,9 @@ def run() -> Iterator[Result]:
     """A row for each granularity: medians over the runs; the ratio is target / measured, and 1 reaches the target."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        trigger = folder / "trigger.toml"
-        trigger.write_text(TRIGGER)
-        alone = ProfiledSequence(None, None, LIMITS, trigger=CHAIN.load_trigger(trigger), chain=CHAIN)
         for granularity in GRANULARITIES:
-            images = [random_cells(SIDE, SIDE, density, granularity, (granularity,)) for density in DENSITIES]
-            banks = [encode_image(image) for image in images]
-            mep = encode_mep(CHAIN, banks)
+            trigger = folder / f"{granularity}.toml"
+            banks, mep, alone = prepare(granularity, trigger)
             file = folder / f"{granularity}.mdf"
             with file.open("wb") as written:
                 for of_image in banks:
@@ -83,6 +86,15 @@ def run() -> Iterator[Result]:
                 node = _node_us(folder, f"{granularity}_{turn}", file, trigger, FED[granularity])
                 turns.append(Turn((before + _kernels_us(alone, mep)) / 2, node))
             yield from results(granularity, turns)
+
+
+def prepare(granularity: int, trigger: Path) -> tuple[list[list[RawBank]], EncodedMep, ProfiledSequence]:
+    """The banks of each image, their MEP, and the kernels alone. Writes the trigger configuration of both."""
+    trigger.write_text(TRIGGER.format(bound=BOUNDS[granularity]))
+    alone = ProfiledSequence(None, None, LIMITS, trigger=CHAIN.load_trigger(trigger), chain=CHAIN)
+    images = [random_cells(SIDE, SIDE, density, granularity, (granularity,)) for density in DENSITIES]
+    banks = [encode_image(image) for image in images]
+    return banks, encode_mep(CHAIN, banks), alone
 
 
 def results(granularity: int, turns: Sequence[Turn]) -> Iterator[Result]:

@@ -192,13 +192,15 @@ def sample_of(tool: Simulation[Any], seed: int) -> SimulatedSample:
 
 def run_demo(scratch: Path, plan: DemoPlan) -> dict[str, Any]:
     """Run everything; returns the summary. Raises DemoError."""
-    n, feeders, repeat = plan.n, plan.feeders, plan.repeat
+    n, repeat = plan.n, plan.repeat
     meps = scratch / "events.mep"
     with Progress(console=console, transient=True) as progress:
         simulate_meps(meps, plan, progress)
+        sources = sources_of(meps, plan)
+        # A feeder sends at least one source, and a small image has only two.
+        feeders = min(plan.feeders, len(sources))
         ports = free_ports(5)
         udp = f"udp://127.0.0.1:{ports[4]}"
-        sources = sources_of(meps, plan) if plan.uses_udp else ()
         data, control, decisions = (f"tcp://127.0.0.1:{port}" for port in ports[:3])
         config = scratch / "node.toml"
         config.write_text(

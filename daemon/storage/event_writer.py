@@ -21,6 +21,7 @@ from hltnode.daemon.storage.event_files import FileKey, Piece
 from hltnode.daemon.storage.file_bytes import copy_bytes
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.record_block import RecordBlock
+from hltnode.protocol.fragment_frame import joined_crc32c
 
 # The journal keeps one row in memory (about 150 bytes) for each MEP of a file without its final name.
 MAX_FILE_MEPS = 200_000
@@ -246,7 +247,7 @@ class EventWriter:
         file.events += last - first
         file.bytes += len(chunk)
         file.meps += len(rows)
-        file.crc = crc32c(chunk, file.crc)
+        file.crc = joined_crc32c(file.crc, stream.chunk.crc, len(chunk))
         self._counters.streams[name].events += last - first
 
     def _fitting(self, file: OpenFile, pending: _Pending) -> int:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from hltnode.protocol import Mfp, ProtocolError, check_crc, decode_header, encode_frame, encode_mfp
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.fragment_frame import copy_mfp, crc32c_implementations, has_right_crc, inspect_frame
+from hltnode.protocol.fragment_frame import (
+    copy_mfp,
+    crc32c_implementations,
+    has_right_crc,
+    inspect_frame,
+    joined_crc32c,
+)
 from hltnode.protocol.raw_data.bank_types import NO_BANK, TYPES_OF_NODE
 from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE
 from hltnode.protocol.transport.messages import MAX_MEP_ID
@@ -208,6 +214,14 @@ def test_a_flipped_bit_anywhere_gives_another_crc(implementation: int, data: byt
     frame[at // 8] ^= 1 << at % 8
     assert not has_right_crc(frame, implementation)
     assert not copy_mfp(frame, bytearray(len(frame)), 0, implementation)
+
+
+@given(parts=st.lists(st.binary(max_size=300), max_size=5))
+def test_the_crc_of_consecutive_parts_follows_from_the_crc_of_each(parts: list[bytes]) -> None:
+    joined = 0
+    for part in parts:
+        joined = joined_crc32c(joined, crc32c(part), len(part))
+    assert joined == crc32c(b"".join(parts))
 
 
 @pytest.mark.parametrize("offset", [1, 1000 - len(MFP) + 1, 1000, 1001, 1 << 40, (1 << 64) - 1])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.imaging import ccl
-from benchmarks.imaging.ccl_node import TARGET, Turn, node_ratio, results
+from benchmarks.imaging.ccl_node import GRANULARITIES, PER_MEP, TARGET, Turn, node_ratio, prepare, results
 from benchmarks.measure import Result
 
 
@@ -57,3 +59,13 @@ def test_the_ratio_of_the_json_is_that_of_the_worst_granularity() -> None:
     rows = [*results(1, [Turn(1000.0, {"a": 1100.0})]), *results(4, [Turn(100.0, {"a": 130.0})])]
     assert node_ratio(rows) == pytest.approx(1.3)
     assert node_ratio([]) is None
+
+
+@pytest.mark.parametrize("granularity", GRANULARITIES)
+def test_no_image_of_the_node_is_flagged_and_so_written_to_its_error_stream(tmp_path: Path, granularity: int) -> None:
+    _, mep, alone = prepare(granularity, tmp_path / "trigger.toml")
+    [batch] = alone.runner.run([mep])
+    output = batch.workspace.output
+    assert len(output.flags) == PER_MEP
+    assert not output.flags.any()
+    assert output.counts["components"].max() > 4096

@@ -209,3 +209,15 @@ def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(
     assert summary["accounting_closes"]
     assert summary["accounting"]["meps"]["complete"] == 2
     assert summary["metrics"]["hltnode_events_processed_total"] == 120
+
+
+def test_the_demo_has_no_more_feeders_than_the_events_have_sources(site: Site) -> None:
+    result = site.directory / "demo.json"
+    demo = site.start(
+        "hltnode.daemon", "demo", "--chain", "ccl", "-n", "20", "--feeders", "4", "--repeat", "1", "--backend", "cpu",
+        "-o", str(site.output), "--json", str(result),
+    )  # fmt: skip
+    assert site.wait(demo, 160.0) == 0, site.logs()
+    summary = json.loads(result.read_text())
+    assert (summary["events"], summary["feeders"], summary["sources"]) == (20, 2, 2)
+    assert summary["accounting_closes"]
