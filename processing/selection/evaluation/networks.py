@@ -46,15 +46,17 @@ def _after(step: Step, values: Floats, features: Floats) -> Floats:
         case Kind.DIV:
             return values / constants
         case Kind.RELU:
-            return maximum(values, np.float32(0))
+            return maximum(values, np.zeros_like(values))
         case Kind.LEAKY_RELU:
-            return np.where(values < 0, values * constants, values)
+            leaky: Floats = np.where(values < 0, values * constants, values)
+            return leaky
         case Kind.SIGMOID:
             return _1 / (_1 + exponential(-values))
         case Kind.TANH:
             decay = exponential(np.abs(values) * np.float32(-2))
             t = (_1 - decay) / (_1 + decay)
-            return np.where(values < 0, -t, t)
+            tangent: Floats = np.where(values < 0, -t, t)
+            return tangent
         case Kind.GROUP_SORT:
             return _sorted_groups(values, step.group)
         case Kind.RESIDUAL:

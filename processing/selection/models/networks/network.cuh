@@ -104,47 +104,46 @@ __device__ Number response_of(const uint32_t* __restrict__ table, const Number& 
         const uint32_t head = *at++;
         const uint32_t n_made = head >> 8;
         switch (head & 0xFFu) {
-            case dense:
-                linear(at, values, n, made, n_made);
-                for (uint32_t i = 0; i < n_made; ++i) values[i] = made[i];
-                at += n_made * (n + 1u);
-                break;
-            case add:
-                for (uint32_t i = 0; i < n; ++i) values[i] = values[i] + parameter(at, i);
-                at += n;
-                break;
-            case multiply:
-                for (uint32_t i = 0; i < n; ++i) values[i] = values[i] * parameter(at, i);
-                at += n;
-                break;
-            case divide:
-                for (uint32_t i = 0; i < n; ++i) values[i] = values[i] / parameter(at, i);
-                at += n;
-                break;
-            case relu:
-                for (uint32_t i = 0; i < n; ++i) values[i] = lines::maximum(values[i], number_words<Number>::all(0.f));
-                break;
-            case leaky_relu:
-                for (uint32_t i = 0; i < n; ++i)
-                    values[i] = values[i] < 0.f ? values[i] * parameter(at, 0) : values[i];
-                at += 1;
-                break;
-            case sigmoid:
-                for (uint32_t i = 0; i < n; ++i) values[i] = logistic(values[i]);
-                break;
-            case tanh_like:
-                for (uint32_t i = 0; i < n; ++i) values[i] = hyperbolic_tangent(values[i]);
-                break;
-            case group_sort:
-                sort_groups(values, n, at[0]);
-                at += 1;
-                break;
-            default: {  // residual
-                Number sum = features[0] * parameter(at, 0);
-                for (uint32_t i = 1; i < n_features; ++i) sum = sum + features[i] * parameter(at, i);
-                values[0] = values[0] + sum;
-                at += n_features;
-            }
+        case dense:
+            linear(at, values, n, made, n_made);
+            for (uint32_t i = 0; i < n_made; ++i) values[i] = made[i];
+            at += n_made * (n + 1u);
+            break;
+        case add:
+            for (uint32_t i = 0; i < n; ++i) values[i] = values[i] + parameter(at, i);
+            at += n;
+            break;
+        case multiply:
+            for (uint32_t i = 0; i < n; ++i) values[i] = values[i] * parameter(at, i);
+            at += n;
+            break;
+        case divide:
+            for (uint32_t i = 0; i < n; ++i) values[i] = values[i] / parameter(at, i);
+            at += n;
+            break;
+        case relu:
+            for (uint32_t i = 0; i < n; ++i) values[i] = lines::maximum(values[i], number_words<Number>::all(0.f));
+            break;
+        case leaky_relu:
+            for (uint32_t i = 0; i < n; ++i) values[i] = values[i] < 0.f ? values[i] * parameter(at, 0) : values[i];
+            at += 1;
+            break;
+        case sigmoid:
+            for (uint32_t i = 0; i < n; ++i) values[i] = logistic(values[i]);
+            break;
+        case tanh_like:
+            for (uint32_t i = 0; i < n; ++i) values[i] = hyperbolic_tangent(values[i]);
+            break;
+        case group_sort:
+            sort_groups(values, n, at[0]);
+            at += 1;
+            break;
+        default: {  // residual
+            Number sum = features[0] * parameter(at, 0);
+            for (uint32_t i = 1; i < n_features; ++i) sum = sum + features[i] * parameter(at, i);
+            values[0] = values[0] + sum;
+            at += n_features;
+        }
         }
         n = n_made;
     }

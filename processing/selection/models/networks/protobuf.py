@@ -63,17 +63,17 @@ class Message:
 
     def floats(self, number: int) -> NDArray[np.float32]:
         """The single-precision numbers of a repeated field, packed or not."""
-        return self._numbers(number, "<f4")
+        return self._numbers(number, 4).view("<f4")
 
     def doubles(self, number: int) -> NDArray[np.float64]:
         """The double-precision numbers of a repeated field, packed or not."""
-        return self._numbers(number, "<f8")
+        return self._numbers(number, 8).view("<f8")
 
-    def _numbers(self, number: int, dtype: str) -> NDArray[np.floating]:
+    def _numbers(self, number: int, size: int) -> NDArray[np.uint8]:
         content = b"".join(self._all(number))
-        if len(content) % np.dtype(dtype).itemsize:
-            raise ModelError(f"field {number} has {len(content)} bytes, no whole numbers")
-        return np.frombuffer(content, dtype)
+        if len(content) % size:
+            raise ModelError(f"field {number} has {len(content)} bytes, no whole numbers of {size}")
+        return np.frombuffer(content, np.uint8)
 
     def _all(self, number: int) -> list[bytes]:
         found = self._fields.get(number, ())
