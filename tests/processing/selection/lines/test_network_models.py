@@ -21,7 +21,7 @@ from hltnode.processing.selection.errors import LineError, ModelError, TriggerCo
 from hltnode.processing.selection.evaluation.networks import responses
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.expressions.expression import columns_of, models_of
-from hltnode.processing.selection.expressions.functions import log
+from hltnode.processing.selection.expressions.functions import log, maximum, minimum
 from hltnode.processing.selection.expressions.units import MeV
 from hltnode.processing.selection.lines.inputs import any_of
 from hltnode.processing.selection.lines.learned_models import NetworkModel, TreeModel
@@ -95,6 +95,31 @@ def test_lines_with_networks_decide_alike_on_every_back_end(evaluator: Evaluator
     for bit, line in enumerate(LINES):
         assert sum(mask >> bit & 1 for mask in decided.masks) > 0, line.name
     assert sum(decided.unknown) > 0, "a NaN among the features leaves the selection unknown, which is counted"
+
+
+def second_smallest(t: Any) -> Any:
+    a, b, c, d = (feature(t) for feature in SORTED)
+    inner = maximum(minimum(a, b), minimum(c, d))
+    return minimum(inner, maximum(a, b), maximum(c, d))
+
+
+SORTED = (lambda t: 0.5 - t.a, lambda t: t.b, lambda t: t.hits / 10, lambda t: t.a)
+
+
+@pytest.mark.parametrize("evaluator", [by_numpy, *ALL])
+def test_a_group_is_sorted_on_every_back_end(evaluator: Evaluator) -> None:
+    model = NetworkModel(GOLDEN / "layers.onnx", SORTED)
+    second = np.array([[0, 1, 0, 0]], np.float32)
+    steps = [Step(Kind.GROUP_SORT, 4, group=4), Step(Kind.DENSE, 1, second, np.zeros(1, np.float32))]
+    model._learned = type(model._learned)(Network.of_steps(steps, 4), model._learned.features)
+    # Infinite values times the weights of 0 are NaN, and leave both lines undecided.
+    lines = (
+        Line("Sorted", toy.tracks, lambda t: model.raw(t) == second_smallest(t)),
+        Line("Unsorted", toy.tracks, lambda t: model.raw(t) != second_smallest(t)),
+    )
+    masks = evaluator(case_of(*lines)).masks
+    assert sum(mask & 1 for mask in masks) > 10
+    assert not any(mask & 2 for mask in masks)
 
 
 def test_every_instruction_set_decides_alike() -> None:
