@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from hltnode.processing.selection.expressions.units import MeV
 from hltnode.processing.selection.lines.inputs import any_of
 from hltnode.processing.selection.lines.learned_models import NetworkModel, TreeModel
 from hltnode.processing.selection.lines.line import Line, line_of_content
+from hltnode.processing.selection.models.learned import LearnedModel
 from hltnode.processing.selection.models.model_file import read_model
 from hltnode.processing.selection.models.networks.network import Kind, Network, Step
 from tests.processing.selection import toy_detector as toy
@@ -48,6 +50,11 @@ FEATURES = ("x", "pt", "vertex.z", "hits")
 LAYERS = NetworkModel(GOLDEN / "layers.onnx")
 RELU = NetworkModel(GOLDEN / "relu.onnx", ("x", "pt", "a", "hits"))
 MONOTONE = NetworkModel(FILE, (lambda t: log(t.pt / MeV), "x", "a", lambda t: t.hits / 10))
+
+
+def network_of(model: LearnedModel) -> Network:
+    assert isinstance(model.table, Network)
+    return model.table
 
 
 def wide_network() -> NetworkModel:
@@ -103,7 +110,7 @@ def second_smallest(t: Any) -> Any:
     return minimum(inner, maximum(a, b), maximum(c, d))
 
 
-SORTED = (lambda t: 0.5 - t.a, lambda t: t.b, lambda t: t.hits / 10, lambda t: t.a)
+SORTED: tuple[Callable[[Any], Any], ...] = (lambda t: 0.5 - t.a, lambda t: t.b, lambda t: t.hits / 10, lambda t: t.a)
 
 
 @pytest.mark.parametrize("evaluator", [by_numpy, *ALL])
@@ -135,7 +142,7 @@ def test_a_decision_is_that_of_the_response() -> None:
     places = [event * toy.MAX_TRACKS + i for event in range(n) for i in range(int(columns["toy_tracks.count"][event]))]
     x, pt, hits = (columns[f"toy_tracks.{name}"][places].astype(np.float32) for name in ("x", "pt", "hits"))
     inputs = [x, pt, columns["toy_tracks.y"][2 * np.array(places)].astype(np.float32), hits]
-    found = responses(RELU._learned.table, inputs).astype(np.float64)
+    found = responses(network_of(RELU._learned), inputs).astype(np.float64)
     with np.errstate(over="ignore"):
         selected = (hits > 18) & (1.0 / (1.0 + np.exp(-found)) > 0.6)
     events = {place // toy.MAX_TRACKS for place, passed in zip(places, selected, strict=True) if passed}
@@ -167,7 +174,7 @@ def test_the_network_of_two_track_mva_as_a_file_gives_its_response() -> None:
             values = layer.outputs(values)
         rise = sum(row[i] for i in TWO_TRACK_NETWORK.monotone_inputs)
         expected.append(1 / (1 + np.exp(-(values[0] + TWO_TRACK_NETWORK.slope * rise))))
-    found = 1 / (1 + np.exp(-responses(model.table, list(inputs.T)).astype(np.float64)))
+    found = 1 / (1 + np.exp(-responses(network_of(model), list(inputs.T)).astype(np.float64)))
     assert np.ptp(expected) > 0.9
     assert np.abs(found - expected).max() < 1e-5
 

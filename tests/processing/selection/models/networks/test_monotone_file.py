@@ -54,13 +54,14 @@ def response(table: Network, rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def plain(content: dict[str, Any], row: list[float]) -> float:
     """The oracle, in double precision."""
-    values = row
+    values: list[float] = row
     size = content.get("group_size", 2)
     for i, layer in enumerate(content["layers"]):
         if i:
             values = [v for at in range(0, len(values), size) for v in sorted(values[at : at + size])]
         values = [float(np.dot(w, values)) + b for w, b in zip(layer["weights"], layer["biases"], strict=True)]
-    return values[0] + content["slope"] * sum(row[i] for i in content["monotone_inputs"])
+    slope: float = content["slope"]
+    return values[0] + slope * float(sum(row[i] for i in content["monotone_inputs"]))
 
 
 @pytest.mark.parametrize("content", [SMALL, LHCB], ids=["small", "lhcb"])
