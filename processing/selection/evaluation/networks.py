@@ -60,10 +60,11 @@ def _after(step: Step, values: Floats, features: Floats) -> Floats:
         case Kind.GROUP_SORT:
             return _sorted_groups(values, step.group)
         case Kind.RESIDUAL:
-            rise = features[0] * step.weights[0]
+            rise: Floats = features[0] * step.weights[0]
             for feature, weight in zip(features[1:], step.weights[1:], strict=True):
                 rise = rise + feature * weight
-            return values + rise
+            result: Floats = values + rise
+            return result
 
 
 def _sorted_groups(values: Floats, group: int) -> Floats:
