@@ -35,7 +35,7 @@ ALONE_CACHE = -o cache_dir=build/cache-of-tests-that-wait
 # The exit status of pytest if it is not 0: that of make does not tell a failed test from an end in the middle.
 ALONE_STATUS = build/status-of-tests-that-wait
 
-.PHONY: demo install test tests-that-compute tests-that-wait tests-that-failed test-all tree-libraries soak farm attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test tests-that-compute tests-that-wait tests-that-failed test-all model-libraries soak farm attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -67,10 +67,10 @@ tests-that-failed: $(VENV)/.developed
 test-all: $(VENV)/.developed
 	$(PYTEST)
 
-# Decision trees beside the three libraries that train them; CatBoost has 97 MB.
-tree-libraries: $(VENV)/.developed
-	$(BIN)/python -m pip install --quiet --group catboost
-	$(PYTEST) tests/processing/selection/models
+# Trees and networks beside the libraries that train them; CatBoost has 97 MB, those of networks 200 MB.
+model-libraries: $(VENV)/.developed
+	$(BIN)/python -m pip install --quiet --group catboost --group networks
+	$(PYTEST) tests/processing/selection/models tests/docs/test_train_a_line.py
 
 # Two nodes under all kinds of fault for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the faults of another soak.
 soak: $(VENV)/.developed

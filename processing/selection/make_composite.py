@@ -17,7 +17,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.selection.evaluation.lines import Evaluator
 from hltnode.processing.selection.expressions.expression import models_of
 from hltnode.processing.selection.kernel_code.composites import INCLUDES, CompositeWriter
-from hltnode.processing.selection.kernel_code.expressions import TREES_INCLUDE, firsts_of
+from hltnode.processing.selection.kernel_code.expressions import firsts_of, model_includes
 from hltnode.processing.selection.lines.composite import Combination
 
 PREFIX = "composite_"
@@ -37,7 +37,7 @@ def make_composite(combination: Combination) -> Algorithm:
         block_size=32,
         reads=(
             *sorted({*combination.reads} - {event_flags}, key=lambda column: column.name),
-            *(trees.column for trees in models),
+            *(model.column for model in models),
         ),
         updates=(event_flags,),
         writes=combination.writes,
@@ -76,5 +76,5 @@ def make_composite(combination: Combination) -> Algorithm:
         columns[combination.left_out][:n_events] = np.maximum(made - bound, 0)
         columns[event_flags][:n_events][made > bound] |= np.uint32(EventFlag.OVERFLOW)
 
-    includes = (*INCLUDES, TREES_INCLUDE) if models else INCLUDES
+    includes = (*INCLUDES, *model_includes(models))
     return replace(algorithm, generated=GeneratedKernel(includes, write, evaluate))

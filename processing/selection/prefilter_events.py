@@ -29,7 +29,7 @@ from hltnode.processing.selection.expressions.expression import (
     models_of,
     postorder,
 )
-from hltnode.processing.selection.kernel_code.expressions import TREES_INCLUDE, firsts_of
+from hltnode.processing.selection.kernel_code.expressions import firsts_of, model_includes
 from hltnode.processing.selection.kernel_code.prefilters import INCLUDES, PrefilterWriter
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.prefilter import Prefilter, named
@@ -155,7 +155,7 @@ def _algorithm(
         source=Path(__file__).with_suffix(".cuh"),
         grid=Grid.EVENTS,
         block_size=32,
-        reads=(*read, *(trees.column for trees in models)),
+        reads=(*read, *(model.column for model in models)),
         updates=(event_flags,),
         writes=tuple(prefilter.passed for prefilter in prefilters),
     )
@@ -180,5 +180,5 @@ def _algorithm(
                 yield
             flags[these[skipped]] |= np.uint32(EventFlag.PREFILTERED)
 
-    includes = (*INCLUDES, TREES_INCLUDE) if models else INCLUDES
+    includes = (*INCLUDES, *model_includes(models))
     return replace(algorithm, generated=GeneratedKernel(includes, write, evaluate))

@@ -19,7 +19,7 @@ from hltnode.processing.selection.evaluation.histograms import count
 from hltnode.processing.selection.evaluation.lines import Evaluator, decide
 from hltnode.processing.selection.evaluation.selected import write_candidates
 from hltnode.processing.selection.expressions.expression import Expression, Node, columns_of, models_of, postorder
-from hltnode.processing.selection.kernel_code.expressions import TREES_INCLUDE, firsts_of
+from hltnode.processing.selection.kernel_code.expressions import firsts_of, model_includes
 from hltnode.processing.selection.kernel_code.lines import INCLUDES, KernelWriter
 from hltnode.processing.selection.kernel_code.selected import CandidateWriter
 from hltnode.processing.selection.lines.decisions import accepted, line_table, unknown_selections
@@ -67,7 +67,7 @@ def select_lines(
         source=Path(__file__).with_suffix(".cuh"),
         grid=Grid.EVENTS,
         block_size=64,
-        reads=(line_table, *columns_read(lines, words, reported, histograms), *(trees.column for trees in models)),
+        reads=(line_table, *columns_read(lines, words, reported, histograms), *(model.column for model in models)),
         updates=(event_flags,),
         writes=(decided_lines, accepted, unknown_selections, *rows, *([histogram_counts] if histograms else ())),
         scratch=reported.scratch,
@@ -89,7 +89,7 @@ def select_lines(
         if selected is not None:
             write_candidates(decisions, reported, Evaluator(columns, n_events), columns, selected)
 
-    includes = (*INCLUDES, TREES_INCLUDE) if models else INCLUDES
+    includes = (*INCLUDES, *model_includes(models))
     return replace(algorithm, generated=GeneratedKernel(includes, write, evaluate))
 
 

@@ -409,7 +409,7 @@ class TriggerChain(Chain):
                 *(root for composite in _composites(trigger.lines, filled) for root in composite.roots),
             )
         )
-        tables = {trees.column.name: trees.words.view(np.uint8) for trees in models}
+        tables = {model.column.name: model.words.view(np.uint8) for model in models}
         return Engine(
             backend,
             self.with_lines(trigger, with_lists=with_lists),

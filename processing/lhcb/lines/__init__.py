@@ -42,15 +42,16 @@ from hltnode.processing.selection.expressions.functions import atan2, exp, log, 
 from hltnode.processing.selection.expressions.units import GeV, MeV, TeV, m, mm, mrad, rad, um
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
+from hltnode.processing.selection.lines.learned_models import NetworkModel, TreeModel
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.prefilter import Prefilter
-from hltnode.processing.selection.lines.tree_model import TreeModel
 
 __all__ = [
     "GeV",
     "Histogram",
     "Line",
     "MeV",
+    "NetworkModel",
     "Prefilter",
     "TeV",
     "TreeModel",

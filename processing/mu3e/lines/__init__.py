@@ -4,12 +4,13 @@ from hltnode.processing.mu3e.lines.inputs import event, time_windows, tracks, ve
 from hltnode.processing.selection.expressions.functions import exp, log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
+from hltnode.processing.selection.lines.learned_models import NetworkModel, TreeModel
 from hltnode.processing.selection.lines.line import Line
-from hltnode.processing.selection.lines.tree_model import TreeModel
 
 __all__ = [
     "Histogram",
     "Line",
+    "NetworkModel",
     "TreeModel",
     "all_of",
     "any_of",

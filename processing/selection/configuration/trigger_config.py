@@ -61,7 +61,8 @@ from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_c
 from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.processing.selection.lines.prefilter import Prefilter, named
 from hltnode.processing.selection.models.ensemble import Ensemble
-from hltnode.processing.selection.models.model_file import read_model
+from hltnode.processing.selection.models.model_file import read_model, table_of_text
+from hltnode.processing.selection.models.table import ModelTable
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
 _KEYS = ("lines", "menu", "sequence", "conditions", "models", "line_files", "line_packages")
@@ -333,8 +334,8 @@ class TriggerConfig:
         return tuple(dict.fromkeys(prefilter for line in self.lines for prefilter in line.prefilters))
 
     @property
-    def models(self) -> tuple[Ensemble, ...]:
-        """The decision trees of the lines, prefilters and composites."""
+    def models(self) -> tuple[ModelTable, ...]:
+        """The models of the lines, prefilters and composites."""
         of_composites = (root for composite in self.composites for root in composite.roots)
         return models_of((*(line.condition for line in self.lines), *of_composites))
 
@@ -396,12 +397,12 @@ class TriggerConfig:
         return content_key(self.content(sequence))
 
 
-def _models(content: Mapping[str, Any]) -> list[Ensemble]:
+def _models(content: Mapping[str, Any]) -> list[ModelTable]:
     """The models of a TCK content. Raises ModelError."""
-    found = []
+    found: list[ModelTable] = []
     for digest, text in content.get("models", {}).items():
         try:
-            found.append(Ensemble.from_text(text))
+            found.append(table_of_text(text))
             if found[-1].digest != digest:
                 raise ModelError(f"its digest is {found[-1].digest}")
         except ModelError as error:

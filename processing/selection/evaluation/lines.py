@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import F32, Collection, Column
 from hltnode.processing.framework.limits import line_words
+from hltnode.processing.selection.evaluation.networks import responses
 from hltnode.processing.selection.expressions import float_functions
 from hltnode.processing.selection.expressions.expression import Element, Kind, Node, Op, Variable, postorder
 from hltnode.processing.selection.lines.composite import Combination
@@ -233,6 +234,8 @@ class Evaluator:
         args = [self._value(arg, scope) for arg in at.args]
         if at.op is Op.TREES:
             return at.payload.sums(args)
+        if at.op is Op.NETWORK:
+            return responses(at.payload, args)
         with np.errstate(all="ignore"):
             return OPERATIONS[at.op](*args)
 

@@ -7,6 +7,7 @@ There is one text per operation; arguments are indices of earlier operations:
     CONST number 500                            number, count or bool; 9 digits are enough for single precision
     LESS 2 1
     TREES 0123456789abcdef 1 3                  digest of an ensemble of decision trees, then its features
+    NETWORK 0123456789abcdef 1 3                digest of a network, then its features
 
 Units are omitted: they are checked when a line is recorded, and do not affect decisions.
 """
@@ -36,6 +37,8 @@ from hltnode.processing.selection.expressions.expression import (
 )
 from hltnode.processing.selection.expressions.units import NO_UNIT
 from hltnode.processing.selection.models.ensemble import Ensemble
+from hltnode.processing.selection.models.networks.network import Network
+from hltnode.processing.selection.models.table import ModelTable
 
 _FLOAT, _INT, _BOOL = Kind.FLOAT, Kind.INT, Kind.BOOL
 _KIND_NAMES = {_FLOAT: "number", _INT: "count", _BOOL: "bool"}
@@ -54,8 +57,9 @@ _TYPES: dict[Op, tuple[tuple[tuple[Kind, ...], Kind], ...]] = {
 }
 """Argument and result kinds of operations with arguments."""
 
-_PAYLOADS = {Op.CONST: 2, Op.INDEX: 3, Op.LOAD: 1, Op.COUNT: 3, Op.ANY: 3, Op.TREES: 1}
+_PAYLOADS = {Op.CONST: 2, Op.INDEX: 3, Op.LOAD: 1, Op.COUNT: 3, Op.ANY: 3, Op.TREES: 1, Op.NETWORK: 1}
 """Number of words between the operation and its arguments."""
+_MODELS: dict[Op, type[ModelTable]] = {Op.TREES: Ensemble, Op.NETWORK: Network}
 _ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,5})\](?:\.(\w+))?")
 
 
@@ -77,8 +81,8 @@ def _payload(at: Node) -> tuple[str, ...]:
             return (f"{column.name}[{element}]" + (f".{member}" if member else ""),)
         case Variable() as variable:
             return variable_words(variable)
-        case Ensemble() as trees:
-            return (trees.digest,)
+        case ModelTable() as model:
+            return (model.digest,)
         case value if at.kind is Kind.FLOAT:
             return "number", f"{float.fromhex(value):.9g}"
         case value:
@@ -91,19 +95,19 @@ def variable_words(variable: Variable) -> tuple[str, str, str]:
 
 
 class Reader:
-    """Makes expressions from their canonical form, on the columns of a sequence, with some ensembles of trees."""
+    """Makes expressions from their canonical form, on the columns of a sequence, with some models."""
 
-    def __init__(self, columns: Iterable[Column], models: Iterable[Ensemble] = ()) -> None:
+    def __init__(self, columns: Iterable[Column], models: Iterable[ModelTable] = ()) -> None:
         self._columns = {column.name: column for column in columns}
-        self._models = {trees.digest: trees for trees in models}
+        self._models = {model.digest: model for model in models}
         self._collections = {c.collection.name: c.collection for c in self._columns.values() if c.collection}
 
     def with_columns(self, columns: Iterable[Column]) -> "Reader":
         """The reader with more columns."""
         return Reader((*self._columns.values(), *columns), self._models.values())
 
-    def with_models(self, models: Iterable[Ensemble]) -> "Reader":
-        """The reader with other ensembles."""
+    def with_models(self, models: Iterable[ModelTable]) -> "Reader":
+        """The reader with other models."""
         return Reader(self._columns.values(), models)
 
     def condition(self, operations: Sequence[object], candidate: Variable | None) -> Node:
@@ -151,8 +155,8 @@ class Reader:
             return self._of_arguments(op, payload, args)
         if op is Op.LOAD:
             return self._load(payload[0], args)
-        if op is Op.TREES:
-            return self._trees(payload[0], args)
+        if op in _MODELS:
+            return self._output_of_model(op, payload[0], args)
         if args:
             fail(f"{text!r}: {name} has no arguments")
         if op is Op.INDEX:
@@ -168,13 +172,13 @@ class Reader:
             fail("REMAINDER: the divisor must be a constant other than 0")
         return node(op, args, kind=result, payload=self.variable(payload) if payload else None)
 
-    def _trees(self, digest: str, args: tuple[Node, ...]) -> Node:
-        if digest not in self._models:
-            fail(f"TREES {shown(digest)}: there is no such model")
-        trees = self._models[digest]
-        if len(args) != trees.n_features or any(arg.kind is not Kind.FLOAT for arg in args):
-            fail(f"TREES {digest}: {trees.n_features} numbers are expected")
-        return node(Op.TREES, args, kind=Kind.FLOAT, payload=trees)
+    def _output_of_model(self, op: Op, digest: str, args: tuple[Node, ...]) -> Node:
+        model = self._models.get(digest)
+        if not isinstance(model, _MODELS[op]):
+            fail(f"{op.name} {shown(digest)}: there is no such model")
+        if len(args) != model.n_features or any(arg.kind is not Kind.FLOAT for arg in args):
+            fail(f"{op.name} {digest}: {model.n_features} numbers are expected")
+        return node(op, args, kind=Kind.FLOAT, payload=model)
 
     def _load(self, text: str, args: tuple[Node, ...]) -> Node:
         matched = _ELEMENT.fullmatch(text)

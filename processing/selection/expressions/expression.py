@@ -28,6 +28,7 @@ from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.selection.errors import LineError, TriggerConfigError
 from hltnode.processing.selection.expressions.units import ANGLE, NO_UNIT, Quantity, Unit
 from hltnode.processing.selection.models.ensemble import Ensemble
+from hltnode.processing.selection.models.table import ModelTable
 
 MAX_DEPTH = 300
 """Maximum depth of an expression in operations."""
@@ -76,6 +77,8 @@ class Op(Enum):
     """Remainder of a count divided by a constant count other than 0."""
     TREES = auto()
     """The sum of an ensemble of decision trees for its features."""
+    NETWORK = auto()
+    """The response of a dense network for its features."""
     LESS = auto()
     LESS_EQUAL = auto()
     EQUAL = auto()
@@ -200,9 +203,9 @@ def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[
     return tuple(found)
 
 
-def models_of(roots: Iterable[Node]) -> tuple[Ensemble, ...]:
-    """The distinct ensembles of trees of some expressions, by digest."""
-    found = {at.payload.digest: at.payload for at in postorder(list(roots)) if at.op is Op.TREES}
+def models_of(roots: Iterable[Node]) -> tuple[ModelTable, ...]:
+    """The distinct tables of models of some expressions, by digest."""
+    found = {at.payload.digest: at.payload for at in postorder(list(roots)) if isinstance(at.payload, ModelTable)}
     return tuple(found[digest] for digest in sorted(found))
 
 
@@ -497,6 +500,12 @@ def choice(condition: Any, if_true: Any, if_false: Any) -> Expression:
         return Expression(node(Op.WHERE, (chosen, a, b), kind=Kind.INT))
     operands = same_unit("where", if_true, if_false)
     return Expression(node(Op.WHERE, (chosen, *operands), kind=Kind.FLOAT, unit=common_unit(operands)))
+
+
+def output_of(table: ModelTable, inputs: tuple[Node, ...]) -> Expression:
+    """The number that a model gives for its features."""
+    op = Op.TREES if isinstance(table, Ensemble) else Op.NETWORK
+    return Expression(node(op, inputs, kind=Kind.FLOAT, payload=table))
 
 
 def not_a_number(unit: Unit) -> Node:

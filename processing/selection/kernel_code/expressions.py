@@ -7,12 +7,15 @@ values have a lane type. A truth value is two variables: t (true) and f (false);
 Operations and their order are those of evaluation/lines.py, so results are bit-identical.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.selection.expressions.expression import Element, Kind, Node, Op, Variable, postorder
+from hltnode.processing.selection.models.ensemble import Ensemble
+from hltnode.processing.selection.models.networks.network import Network
+from hltnode.processing.selection.models.table import ModelTable
 
 _BINARY = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.BITS: "&", Op.REMAINDER: "%"}
 _CALLS = {
@@ -24,11 +27,18 @@ _CALLS = {
     Op.MAX: "hlt::lines::maximum",
 }
 _COMPARISONS = {Op.LESS: ("<", ">="), Op.LESS_EQUAL: ("<=", ">")}
-TREES_INCLUDE = "selection/models/trees.cuh"
-"""Of kernels with decision trees."""
 _TYPES = {Kind.FLOAT: "float", Kind.INT: "uint32_t", Kind.BOOL: "bool"}
 _LANES = {Kind.FLOAT: "hlt::lines::floats", Kind.INT: "hlt::lines::uints", Kind.BOOL: "hlt::lines::truths"}
 INDENT = "    "
+_MODEL_INCLUDES: Mapping[type[ModelTable], str] = {
+    Ensemble: "selection/models/trees.cuh",
+    Network: "selection/models/networks/network.cuh",
+}
+
+
+def model_includes(models: Iterable[ModelTable]) -> tuple[str, ...]:
+    """The headers of kernels with some models."""
+    return tuple(sorted({_MODEL_INCLUDES[type(model)] for model in models}))
 
 
 @dataclass(slots=True, eq=False)
@@ -255,9 +265,11 @@ class ExpressionWriter:
             return self._load(at)
         if at.op is Op.WHERE:
             return self._choice(at)
-        if at.op is Op.TREES:
-            inputs = ", ".join(self._value(arg, lanes=lanes) for arg in at.args)
-            return f"hlt::trees::sum_of({self._members[at.payload.column]}, {inputs})"
+        if isinstance(at.payload, ModelTable):
+            inputs = ", ".join((self._members[at.payload.column], *(self._value(arg, lanes=lanes) for arg in at.args)))
+            if isinstance(at.payload, Network):
+                return f"hlt::networks::response_of<{at.payload.width}u>({inputs})"
+            return f"hlt::trees::sum_of({inputs})"
         if at.op in _CALLS:
             return f"{_CALLS[at.op]}({', '.join(self._value(arg, lanes=lanes) for arg in at.args)})"
         args = [self._value(arg) for arg in at.args]

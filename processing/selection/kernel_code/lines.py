@@ -24,6 +24,7 @@ from hltnode.processing.selection.kernel_code.expressions import (
 from hltnode.processing.selection.kernel_code.selected import CandidateWriter
 from hltnode.processing.selection.lines.histogram import RecordedHistogram, sample_limit
 from hltnode.processing.selection.lines.line import Line
+from hltnode.processing.selection.models.table import ModelTable
 
 INCLUDES = ("selection/expressions/lanes.cuh", "selection/lines/histograms.cuh", "selection/lines/scalers.cuh")
 COSTLY = 32
@@ -337,9 +338,8 @@ def _conjuncts(condition: Node) -> list[Node]:
 
 
 def _cost_of(operations: Set[Node]) -> int:
-    """Their number; a tree counts as one operation."""
-    trees: int = sum(at.payload.n_trees for at in operations if at.op is Op.TREES)
-    return len(operations) + trees
+    """Their number, and those of their models."""
+    return len(operations) + sum(at.payload.cost for at in operations if isinstance(at.payload, ModelTable))
 
 
 def _together(parts: Sequence[Costly]) -> list[Costly]:

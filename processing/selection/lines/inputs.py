@@ -24,6 +24,7 @@ from hltnode.processing.selection.expressions.expression import (
     fail,
     node,
     not_a_number,
+    output_of,
     truth,
 )
 from hltnode.processing.selection.expressions.units import NO_UNIT, Unit
@@ -219,7 +220,7 @@ class Candidate:
                 f'[models] {name} = "FILE.json"'
             )
         inputs = tuple(as_node(getattr(self, feature)) for feature in field.features)
-        return Expression(node(Op.TREES, inputs, kind=Kind.FLOAT, payload=trees))
+        return output_of(trees, inputs)
 
     def _load(self, field: ColumnField) -> Node:
         dtype = field.column.dtype if field.member is None else field.column.dtype[field.member]

@@ -5,14 +5,14 @@ from typing import Any
 
 from hltnode.processing.selection.errors import ModelError
 from hltnode.processing.selection.models.ensemble import MAX_TREES, Ensemble, ObliviousTree, Split, nearest
-from hltnode.processing.selection.models.learned import LearnedTrees, feature_number, finite, integers, names
+from hltnode.processing.selection.models.learned import LearnedModel, feature_number, finite, integers, names
 
 _LOGISTIC = ("Logloss", "CrossEntropy")
 _IDENTITY = ("RMSE", "MAE", "MAPE", "Quantile", "Huber", "LogCosh", "QueryRMSE", "PairLogit", "YetiRank")
 _NAN_RIGHT = {"AsIs": False, "AsFalse": False, "AsTrue": True}
 
 
-def from_json(content: Mapping[str, Any]) -> LearnedTrees:
+def from_json(content: Mapping[str, Any]) -> LearnedModel:
     """The trees of the JSON object. Raises ModelError, and the errors of a damaged object (model_file.py)."""
     if "oblivious_trees" not in content:
         raise ModelError("trees with other splits in each node: train with grow_policy='SymmetricTree'")
@@ -35,7 +35,7 @@ def from_json(content: Mapping[str, Any]) -> LearnedTrees:
         raise ModelError(f"{len(trees)} trees, at most {MAX_TREES} are allowed")
     table = Ensemble.of_trees([_tree(tree, i, scale, nan_right) for i, tree in enumerate(trees)], len(features), bias)
     given = [feature.get("feature_id") for feature in features]
-    return LearnedTrees(
+    return LearnedModel(
         table, names(given if any(given) else None, len(features)), slope=1.0 if loss in _LOGISTIC else None
     )
 

@@ -12,17 +12,15 @@ A number goes right if it is above the threshold. NaN goes right if `nan_right`.
 remarks on reducing truncation errors, CACM 8 (1965) 40), so that hundreds of trees keep single precision.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.collections import F32, U32, Column, constant_column
+from hltnode.processing.framework.collections import F32, U32
 from hltnode.processing.selection.errors import ModelError
+from hltnode.processing.selection.models.table import ModelTable, Words, bits, expect, words_of_text
 
 MAX_TREES = 5_000
 MAX_FEATURES = 256
@@ -35,15 +33,14 @@ MAX_WORDS = 1 << 20
 MAX_SUM = 1e38
 """Of the base and the largest leaf of each tree, in absolute values: no sum overflows to infinity or NaN."""
 
+Floats = NDArray[np.float32]
+
 _HEADER = 3
 _FEATURE = (1 << 9) - 1
 _NAN_RIGHT = 9
 _LEFT = 10
 _OBLIVIOUS = 1 << 8
 _NODES = 9
-
-Words = NDArray[np.uint32]
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ Tree = ObliviousTree | BinaryTree
 
 def nearest(threshold: float) -> float:
     """The nearest single-precision number. Raises ModelError if there is none."""
-    return float(np.uint32(_bits(threshold, "a threshold")).view(F32))
+    return float(np.uint32(bits(threshold, "a threshold")).view(F32))
 
 
 def not_above(threshold: float) -> float:
@@ -95,16 +92,17 @@ def below(threshold: float) -> float:
         return float(np.nextafter(np.float32(threshold), np.float32(-np.inf)))
 
 
-class Ensemble:
+class Ensemble(ModelTable):
     """A table of trees, checked. Equal tables are equal.
 
     Raises ModelError for a table that is not of this form.
     """
 
-    __slots__ = ("__dict__", "words")
+    prefix = "trees"
+    kind = "decision trees"
 
     def __init__(self, words: Words) -> None:
-        self.words = words
+        super().__init__(words)
         self._starts = _checked(words)
 
     @classmethod
@@ -114,9 +112,9 @@ class Ensemble:
         Raises ModelError for more trees, features, levels or words than allowed, and for trees that contradict
         themselves.
         """
-        _expect(len(trees), 1, MAX_TREES, "trees")
-        _expect(n_features, 1, MAX_FEATURES, "features")
-        words = [len(trees), n_features, _bits(base, "the base")]
+        expect(len(trees), 1, MAX_TREES, "trees")
+        expect(n_features, 1, MAX_FEATURES, "features")
+        words = [len(trees), n_features, bits(base, "the base")]
         for i, tree in enumerate(trees):
             try:
                 words += _oblivious(tree) if isinstance(tree, ObliviousTree) else _binary(tree, n_features)
@@ -129,22 +127,7 @@ class Ensemble:
     @classmethod
     def from_text(cls, text: str) -> "Ensemble":
         """The table of a text from `text`. Raises ModelError."""
-        try:
-            content = base64.b64decode(text, validate=True)
-            words = np.frombuffer(content, "<u4").astype(U32)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"not a table of trees: {error}") from error
-        return cls(words)
-
-    @property
-    def text(self) -> str:
-        """The words, little-endian, in base 64."""
-        return base64.b64encode(self.words.astype("<u4").tobytes()).decode()
-
-    @cached_property
-    def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of the words, little-endian."""
-        return hashlib.sha256(self.words.astype("<u4").tobytes()).hexdigest()[:16]
+        return cls(words_of_text(text, "trees"))
 
     @property
     def n_trees(self) -> int:
@@ -152,20 +135,9 @@ class Ensemble:
         return int(self.words[0])
 
     @property
-    def n_features(self) -> int:
-        """Number of numbers that the trees take."""
-        return int(self.words[1])
-
-    @property
-    def column(self) -> Column:
-        """The constant column with the words."""
-        return _column(f"trees_{self.digest}", len(self.words))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ensemble) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    def cost(self) -> int:
+        """A tree counts as one operation."""
+        return self.n_trees
 
     def sums(self, inputs: Sequence[Floats]) -> Floats:
         """The sum of the leaves for each candidate, f32[n], of f32[n] for each feature: bit by bit that of kernels."""
@@ -214,27 +186,7 @@ class Ensemble:
         return found
 
 
-@cache
-def _column(name: str, n_words: int) -> Column:
-    """One object for each table: a kernel declares its column once."""
-    return constant_column(name, U32, lambda _: n_words)
-
-
 # --- making a table ---------------------------------------------------------------------------------------------------
-
-
-def _expect(value: int, least: int, most: int, what: str) -> None:
-    if not least <= value <= most:
-        raise ModelError(f"{value} {what}, expected {least} to {most}")
-
-
-def _bits(value: float, what: str) -> int:
-    """A number in single precision as a word."""
-    with np.errstate(over="ignore"):
-        rounded = np.float32(value)
-    if not np.isfinite(rounded):
-        raise ModelError(f"{what} is {value:g}, expected a finite number in single precision")
-    return int(rounded.view(U32))
 
 
 def _split_words(split: Split, left: int = 0) -> list[int]:
@@ -245,13 +197,13 @@ def _split_words(split: Split, left: int = 0) -> list[int]:
 
 def _oblivious(tree: ObliviousTree) -> list[int]:
     depth = len(tree.splits)
-    _expect(depth, 0, MAX_OBLIVIOUS_DEPTH, "levels")
+    expect(depth, 0, MAX_OBLIVIOUS_DEPTH, "levels")
     if len(tree.leaves) != 1 << depth:
         raise ModelError(f"{len(tree.leaves)} leaves for {depth} splits, expected {1 << depth}")
     words = [depth | _OBLIVIOUS]
     for split in tree.splits:
         words += _split_words(split)
-    return words + [_bits(leaf, "a leaf") for leaf in tree.leaves]
+    return words + [bits(leaf, "a leaf") for leaf in tree.leaves]
 
 
 def _binary(tree: BinaryTree, n_features: int) -> list[int]:
@@ -264,9 +216,9 @@ def _binary(tree: BinaryTree, n_features: int) -> list[int]:
     for place, level in enumerate(levels):  # both lists grow
         at = tree.nodes[order[place]]
         if not isinstance(at, Split):
-            words += [_bits(at, "a leaf"), n_features | place << _LEFT]
+            words += [bits(at, "a leaf"), n_features | place << _LEFT]
             continue
-        _expect(level + 1, 1, MAX_DEPTH, "levels")
+        expect(level + 1, 1, MAX_DEPTH, "levels")
         words += _split_words(at, left=len(order))
         for child in tree.children[order[place]]:
             if not 0 <= child < len(tree.nodes) or child in seen:
@@ -287,8 +239,8 @@ def _checked(words: Words) -> list[int]:
     if not _HEADER < len(words) <= MAX_WORDS:
         raise ModelError(f"a table of {len(words)} words, expected {_HEADER + 1} to {MAX_WORDS}")
     n_trees, n_features = int(words[0]), int(words[1])
-    _expect(n_trees, 1, MAX_TREES, "trees")
-    _expect(n_features, 1, MAX_FEATURES, "features")
+    expect(n_trees, 1, MAX_TREES, "trees")
+    expect(n_features, 1, MAX_FEATURES, "features")
     if not np.isfinite(words.view(F32)[2]):
         raise ModelError("the base is not finite")
     starts, at, largest = [], _HEADER, abs(float(words.view(F32)[2]))

@@ -1,4 +1,4 @@
-"""What a model file says: trees, the names of their features, and how the response follows from the sum."""
+"""What a model file says: the table, the names of its features, and how the response follows from its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,16 +8,27 @@ from numpy.typing import NDArray
 
 from hltnode.processing.selection.errors import ModelError
 from hltnode.processing.selection.models.ensemble import Ensemble
+from hltnode.processing.selection.models.table import ModelTable
+
+UNNAMED = "feature "
+"""The names of features that have none in the file begin with this."""
 
 
 @dataclass(frozen=True, slots=True)
-class LearnedTrees:
-    """features: their names in the order of the numbers that the trees take. slope: the response is
-    1 / (1 + exp(-slope * sum)); None: it is the sum."""
+class LearnedModel:
+    """features: their names in the order of the numbers that the table takes. slope: the response is
+    1 / (1 + exp(-slope * result)); None: it is the result."""
 
-    trees: Ensemble
+    table: ModelTable
     features: tuple[str, ...]
     slope: float | None = None
+
+    @property
+    def trees(self) -> Ensemble:
+        """The table, if it has trees. Raises ModelError."""
+        if not isinstance(self.table, Ensemble):
+            raise ModelError(f"{self.table.kind}: decision trees are expected")
+        return self.table
 
 
 def finite(values: object, what: str, n: int | None = None) -> NDArray[np.float64]:
@@ -47,9 +58,9 @@ def _list(values: object, what: str, n: int | None) -> NDArray[np.float64]:
 
 
 def names(values: object, n_features: int) -> tuple[str, ...]:
-    """The names of features; `feature 0`, `feature 1`, ... if a file has none. Raises ModelError."""
+    """The names of features; `feature 0`, `feature 1`, ... if a file has none (`UNNAMED`). Raises ModelError."""
     if values is None or values == []:
-        return tuple(f"feature {i}" for i in range(n_features))
+        return tuple(f"{UNNAMED}{i}" for i in range(n_features))
     if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(name, str) for name in values):
         raise ModelError("the names of the features are not texts")
     if len(values) != n_features:

@@ -7,7 +7,7 @@ import numpy as np
 
 from hltnode.processing.selection.errors import ModelError
 from hltnode.processing.selection.models.ensemble import MAX_TREES, MAX_WORDS, BinaryTree, Ensemble, Split, not_above
-from hltnode.processing.selection.models.learned import LearnedTrees, feature_number, finite, integers, names
+from hltnode.processing.selection.models.learned import LearnedModel, feature_number, finite, integers, names
 
 VERSIONS = ("v3", "v4")
 _IDENTITY = (
@@ -19,7 +19,7 @@ _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _MISSING = ("None", "Zero", "NaN")
 
 
-def from_text(text: str) -> LearnedTrees:
+def from_text(text: str) -> LearnedModel:
     """The trees of the text form. Raises ModelError."""
     head, *blocks = text.split("\nTree=")
     if "end of trees" not in text:
@@ -44,7 +44,7 @@ def from_text(text: str) -> LearnedTrees:
         raise ModelError(f"damaged, or of another version of LightGBM: {error}") from error
 
 
-def from_json(content: Mapping[str, Any]) -> LearnedTrees:
+def from_json(content: Mapping[str, Any]) -> LearnedModel:
     """The trees of the JSON object. Raises ModelError, and the errors of a damaged object (model_file.py)."""
     n_features = int(content["max_feature_idx"]) + 1
     trees = [_tree_of_json(tree, i, n_features) for i, tree in enumerate(content["tree_info"][: MAX_TREES + 1])]
@@ -56,7 +56,7 @@ def _values(block: str) -> dict[str, str]:
     return {key: value for key, sign, value in pairs if sign}
 
 
-def _model(values: Mapping[str, Any], averages: bool, features: object, trees: list[BinaryTree]) -> LearnedTrees:
+def _model(values: Mapping[str, Any], averages: bool, features: object, trees: list[BinaryTree]) -> LearnedModel:
     if values["version"] not in VERSIONS:
         raise ModelError(f"LightGBM file {values['version']}: {' and '.join(VERSIONS)} are read")
     if int(values["num_class"]) != 1 or int(values["num_tree_per_iteration"]) != 1:
@@ -65,7 +65,7 @@ def _model(values: Mapping[str, Any], averages: bool, features: object, trees: l
         raise ModelError("a random forest, which averages its trees: boosted trees are expected")
     n_features = int(values["max_feature_idx"]) + 1
     table = Ensemble.of_trees(trees, n_features, 0.0)
-    return LearnedTrees(table, names(features, n_features), slope=_slope(values.get("objective", "regression")))
+    return LearnedModel(table, names(features, n_features), slope=_slope(values.get("objective", "regression")))
 
 
 def _slope(objective: str) -> float | None:

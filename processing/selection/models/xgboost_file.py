@@ -7,14 +7,14 @@ import numpy as np
 
 from hltnode.processing.selection.errors import ModelError
 from hltnode.processing.selection.models.ensemble import MAX_TREES, BinaryTree, Ensemble, Split, below, nearest
-from hltnode.processing.selection.models.learned import LearnedTrees, feature_number, finite, integers, names
+from hltnode.processing.selection.models.learned import LearnedModel, feature_number, finite, integers, names
 
 VERSIONS = range(1, 4)
 _LOGISTIC = ("binary:logistic", "reg:logistic")
 _IDENTITY = ("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror", "rank:pairwise", "rank:ndcg")
 
 
-def from_json(content: Mapping[str, Any]) -> LearnedTrees:
+def from_json(content: Mapping[str, Any]) -> LearnedModel:
     """The trees of the JSON object. Raises ModelError, and the errors of a damaged object (model_file.py)."""
     if content["version"][0] not in VERSIONS:
         version = ".".join(map(str, content["version"]))
@@ -36,7 +36,7 @@ def from_json(content: Mapping[str, Any]) -> LearnedTrees:
     base = _base(parameters["base_score"], logistic=objective in _LOGISTIC)
     table = Ensemble.of_trees([_tree(tree, i, n_features) for i, tree in enumerate(model["trees"])], n_features, base)
     features = names(learner.get("feature_names"), n_features)
-    return LearnedTrees(table, features, slope=1.0 if objective in _LOGISTIC else None)
+    return LearnedModel(table, features, slope=1.0 if objective in _LOGISTIC else None)
 
 
 def _base(text: object, *, logistic: bool) -> float:

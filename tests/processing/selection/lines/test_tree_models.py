@@ -20,8 +20,8 @@ from hltnode.processing.selection.errors import LineError, ModelError, TriggerCo
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.expressions.expression import columns_of, models_of
 from hltnode.processing.selection.lines.inputs import any_of
+from hltnode.processing.selection.lines.learned_models import TreeModel
 from hltnode.processing.selection.lines.line import Line, line_of_content
-from hltnode.processing.selection.lines.tree_model import TreeModel
 from hltnode.processing.selection.models.ensemble import BinaryTree, Ensemble, ObliviousTree, Split
 from tests.processing.selection import toy_detector as toy
 from tests.processing.selection.line_evaluators import (
@@ -189,7 +189,7 @@ def test_models_of_a_document_that_are_damaged_are_refused(tmp_path: Path) -> No
     assert "a field of the TCK document has a wrong type" in refusal(document, {digest: 1})
     assert "there is no such model" in refusal(document, {})
     assert f"its digest is {other.digest}" in refusal(document, {digest: other.text})
-    assert "not a table of trees" in refusal(document, {digest: "?"})
+    assert "not a table of a model" in refusal(document, {digest: "?"})
     assert "cannot be reproduced" in refusal(document, {digest: table, other.digest: other.text})
 
 

@@ -1,6 +1,6 @@
 """The responses of models that the libraries train here, and of LHCb's model for muons.
 
-`make test` has XGBoost and LightGBM; `make tree-libraries` installs CatBoost (97 MB) too.
+`make test` has XGBoost and LightGBM; `make model-libraries` installs CatBoost (97 MB) too.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.selection.errors import ModelError
 from hltnode.processing.selection.models import model_file, xgboost_file
-from hltnode.processing.selection.models.learned import LearnedTrees
+from hltnode.processing.selection.models.learned import LearnedModel
 from hltnode.processing.selection.models.model_file import model_of, read_model
 from tests.processing.selection.models.training_data import FEATURES
 
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 FILES = ("xgboost.json", "lightgbm.txt", "lightgbm.json", "catboost.json")
 
 
-def responses(model: LearnedTrees, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+def responses(model: LearnedModel, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
     sums = model.trees.sums(list(inputs.T)).astype(np.float64)
     return sums if model.slope is None else 1.0 / (1.0 + np.exp(-model.slope * sums))
 
