@@ -69,6 +69,8 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "alice/tpc/merging/find_turns_cpu.h"
+#include "alice/tpc/merging/link_segments_cpu.h"
 #include "alice/tpc/seeds/find_neighbours_cpu.h"
 #include "alice/tpc/tracks/construct_tracklets_cpu.h"
 #include "alice/tpc/tracks/select_tracks_cpu.h"
@@ -77,5 +79,7 @@
     X(fragment_offsets) \
     X(tpc_find_neighbours) \
     X(tpc_construct_tracklets) \
-    X(tpc_select_tracks)
+    X(tpc_select_tracks) \
+    X(tpc_link_segments) \
+    X(tpc_find_turns)
 #endif

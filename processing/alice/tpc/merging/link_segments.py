@@ -7,9 +7,12 @@ from hltnode.processing.alice.tpc.merging.collections import (
     bin_begins,
     inner_end,
     longer_segment,
+    near_curvature,
+    near_curvature_variance,
+    near_slope,
+    near_slope_variance,
     outer_end,
     segment_bin,
-    segment_key,
     shorter_segment,
     sorted_segments,
 )
@@ -24,7 +27,8 @@ link_segments = Algorithm.beside(
     after_all_parts=True,
     block_size=128,
     reads=(
-        *(track_count, inner_end, outer_end, segment_bin, bin_begins, segment_key, sorted_segments),
+        *(track_count, inner_end, outer_end, segment_bin, bin_begins, sorted_segments),
+        *(near_slope, near_curvature, near_slope_variance, near_curvature_variance),
         *(longer_segment, shorter_segment),
     ),
     writes=(best_end,),

@@ -62,17 +62,26 @@ struct tpc_difference {
 
 constexpr float tpc_no_continuation = 1e30f;
 
-/// Whether the difference of slope or of curvature alone makes chi2 larger than a limit, without divisions: most pairs
-/// of ends do not pass. It allows for rounding, so it refuses no pair that `continuation` would accept; variances are
-/// not negative.
-__device__ bool differs_too_much(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b,
-                                 float max_chi2)
+constexpr float tpc_above_rounding = 1.0001f;
+
+/// Whether the difference of slopes alone makes chi2 larger than a limit, without divisions: most pairs of ends do not
+/// pass. It allows for rounding, so it refuses no pair that `continuation` would accept; variances are not negative.
+/// A `Lanes` is a float or a vector of floats.
+template <typename Lanes>
+__device__ __forceinline__ auto slopes_differ_too_much(const tpc_continuation& limits, const tpc_segment_end& a,
+                                                       const Lanes& b, const Lanes& variance, float max_chi2)
 {
-    constexpr float above_rounding = 1.0001f;
-    const float limit = max_chi2 * above_rounding;
-    const float slope = a.slope + b.slope, bend = a.curvature + b.curvature;
-    return slope * slope > limit * (a.ll + b.ll + square(limits.slope)) ||
-           bend * bend > limit * (a.kk + b.kk + square(limits.curvature * a.curvature));
+    const Lanes slope = a.slope + b;
+    return slope * slope > max_chi2 * tpc_above_rounding * (a.ll + variance + square(limits.slope));
+}
+
+/// The same of curvatures.
+template <typename Lanes>
+__device__ __forceinline__ auto curvatures_differ_too_much(const tpc_continuation& limits, const tpc_segment_end& a,
+                                                           const Lanes& b, const Lanes& variance, float max_chi2)
+{
+    const Lanes bend = a.curvature + b;
+    return bend * bend > max_chi2 * tpc_above_rounding * (a.kk + variance + square(limits.curvature * a.curvature));
 }
 
 /// Whether the way out of `a` surely passes `b` in its direction, or at a distance that alone makes chi2 larger than a

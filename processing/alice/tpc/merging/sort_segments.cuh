@@ -1,12 +1,14 @@
-// The segments of an event with their slopes and curvatures, by bins.
+// The segments of an event, and the slopes and curvatures of their ends, by bins.
 //
-// In:  tpc_tracks.bin, inner, outer. Out: tpc_tracks.bin_begins, sorted, key. One block per event; threads stride over
+// In:  tpc_tracks.bin, inner, outer. Out: tpc_tracks.bin_begins, sorted, near_slope,
+// near_curvature and their variances. One block per event; threads stride over
 // the segments. The order inside a bin is not fixed; no result depends on it. Bounds: those of the tracks.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_merging_types.h"
 #include "alice/tpc/merging/generated/tpc_sort_segments.h"
-#include "alice/tpc/merging/segment_key.cuh"
+#include "alice/tpc/merging/links.cuh"
+#include "alice/tpc/merging/near_ends.cuh"
 #include "alice/tpc/merging/sort_by_bins.cuh"
 
 HLT_KERNEL(tpc_sort_segments)
@@ -22,7 +24,13 @@ HLT_KERNEL(tpc_sort_segments)
         n, hlt::tpc_segment_bins, [&](uint32_t i) { return uint32_t{bins[i]}; },
         p.tpc_tracks.bin_begins + event * (hlt::tpc_segment_bins + 1u), p.tpc_tracks.sorted + first, scratch);
     hlt::block_barrier();
-    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
-        p.tpc_tracks.key[first + i] =
-            hlt::key_of(p.tpc_tracks.inner[first + sorted[i]], p.tpc_tracks.outer[first + sorted[i]], sorted[i]);
+    const hlt::tpc_ends ends{p.tpc_tracks.inner + first, p.tpc_tracks.outer + first};
+    for (uint32_t i = threadIdx.x; i < 2u * n; i += blockDim.x) {
+        const hlt::tpc_segment_end& end = ends[2u * sorted[i / 2u] + i % 2u];
+        const uint32_t at = 2u * first + i;
+        p.tpc_tracks.near_slope[at] = hlt::has_direction(end) ? end.slope : hlt::tpc_slope_of_no_end;
+        p.tpc_tracks.near_curvature[at] = end.curvature;
+        p.tpc_tracks.near_slope_variance[at] = end.ll;
+        p.tpc_tracks.near_curvature_variance[at] = end.kk;
+    }
 }

@@ -16,8 +16,11 @@ struct tpc_find_turns_parameters {
         const hlt::tpc_segment_end* outer;
         const uint16_t* bin;
         const uint32_t* bin_begins;
-        const hlt::tpc_segment_key* key;
         const uint32_t* sorted;
+        const float* near_slope;
+        const float* near_curvature;
+        const float* near_slope_variance;
+        const float* near_curvature_variance;
         const uint32_t* longer;
         const uint32_t* shorter;
         const uint32_t* best_end;

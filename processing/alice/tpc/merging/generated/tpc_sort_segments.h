@@ -17,7 +17,10 @@ struct tpc_sort_segments_parameters {
         const hlt::tpc_segment_end* outer;
         uint32_t* bin_begins;
         uint32_t* sorted;
-        hlt::tpc_segment_key* key;
+        float* near_slope;
+        float* near_curvature;
+        float* near_slope_variance;
+        float* near_curvature_variance;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_tracks;
 
