@@ -5,7 +5,7 @@
 #pragma once
 
 #include "alice/tpc/clusters/row_grid.cuh"
-#include "alice/tpc/merging/generated/tpc_keep_places.h"
+#include "alice/tpc/merging/segments/generated/tpc_keep_places.h"
 
 HLT_KERNEL(tpc_keep_places)
 {

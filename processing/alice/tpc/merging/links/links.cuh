@@ -6,16 +6,6 @@
 
 namespace hlt {
 
-/// Ends of the segments of an event: number 2 * segment is the inner one, the next one the outer one.
-struct tpc_ends {
-    const tpc_segment_end *inner, *outer;
-
-    __device__ const tpc_segment_end& operator[](uint32_t end) const
-    {
-        return end % 2u == 0u ? inner[end / 2u] : outer[end / 2u];
-    }
-};
-
 /// Clones of the segments of an event.
 struct tpc_clones {
     const uint32_t *longer, *shorter;

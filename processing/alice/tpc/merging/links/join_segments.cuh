@@ -11,9 +11,9 @@
 #pragma once
 
 #include "alice/tpc/generated/tpc_flags.h"
-#include "alice/tpc/merging/generated/tpc_join_segments.h"
-#include "alice/tpc/merging/links.cuh"
-#include "alice/tpc/merging/segment_end.cuh"
+#include "alice/tpc/merging/links/generated/tpc_join_segments.h"
+#include "alice/tpc/merging/links/links.cuh"
+#include "alice/tpc/merging/segments/segment_end.cuh"
 
 namespace hlt {
 

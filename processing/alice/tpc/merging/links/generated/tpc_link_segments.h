@@ -1,28 +1,29 @@
-// Written by tools/generate_device_headers.py from alice/tpc/merging/find_clones.py. Do not edit.
+// Written by tools/generate_device_headers.py from alice/tpc/merging/links/link_segments.py. Do not edit.
 // clang-format off
 #pragma once
 
-#include "alice/tpc/generated/tpc_types.h"
 #include "alice/tpc/merging/generated/tpc_merging_types.h"
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
 
-struct tpc_find_clones_parameters {
+struct tpc_link_segments_parameters {
     const hlt::batch_header* batch;
     struct {
-        const uint32_t* tracks;
-    } tpc_slices;
-    struct {
         const uint32_t* events_first_cluster;
-        const hlt::tpc_track* track;
+        const uint32_t* count;
         const hlt::tpc_segment_end* inner;
-        const uint8_t* rows;
+        const hlt::tpc_segment_end* outer;
         const uint16_t* bin;
         const uint32_t* bin_begins;
         const uint32_t* sorted;
-        uint32_t* longer;
-        uint32_t* shorter;
+        const float* near_slope;
+        const float* near_curvature;
+        const float* near_slope_variance;
+        const float* near_curvature_variance;
+        const uint32_t* longer;
+        const uint32_t* shorter;
+        uint32_t* best_end;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_tracks;
     float distance;
@@ -30,8 +31,11 @@ struct tpc_find_clones_parameters {
     float bend;
     float z;
     float slope;
-    float max_clone_gap;
     float max_chi2;
+    float chi2_of_gap;
+    float max_gap;
+    float max_overlap;
+    float max_turning_radius;
 
     static constexpr uint32_t n_parts = 36u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

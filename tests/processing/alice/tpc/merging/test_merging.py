@@ -18,11 +18,11 @@ from hltnode.processing.alice.tpc.merging.collections import (
     SEGMENT_BINS,
     SEGMENT_END,
 )
-from hltnode.processing.alice.tpc.merging.find_clones import find_clones
-from hltnode.processing.alice.tpc.merging.find_turns import find_turns
-from hltnode.processing.alice.tpc.merging.join_segments import join_segments
-from hltnode.processing.alice.tpc.merging.link_segments import link_segments
-from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
+from hltnode.processing.alice.tpc.merging.links.find_clones import find_clones
+from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
+from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
+from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
+from hltnode.processing.alice.tpc.merging.segments.sort_segments import sort_segments
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.alice.tpc_banks import N_SLICES
 from tests.processing.alice.merged_events import Merged, event_of_all_kinds, helix, slice_oracle, together

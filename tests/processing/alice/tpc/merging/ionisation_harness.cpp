@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "alice/tpc/merging/ionisation.cuh"
+#include "alice/tpc/merging/fit/ionisation.cuh"
 
 extern "C" float lowest_of(const float* charges, uint32_t n, float share)
 {

@@ -10,9 +10,9 @@
 // of the segments.
 #pragma once
 
-#include "alice/tpc/merging/generated/tpc_fit_merged_tracks.h"
-#include "alice/tpc/merging/ionisation.cuh"
-#include "alice/tpc/merging/segment.cuh"
+#include "alice/tpc/merging/fit/generated/tpc_fit_merged_tracks.h"
+#include "alice/tpc/merging/fit/ionisation.cuh"
+#include "alice/tpc/merging/segments/segment.cuh"
 
 namespace hlt {
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.tpc.merging.collections import NO_END, SEGMENT_END
-from hltnode.processing.alice.tpc.merging.find_turns import find_turns
-from hltnode.processing.alice.tpc.merging.link_segments import link_segments
-from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
+from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
+from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
+from hltnode.processing.alice.tpc.merging.segments.sort_segments import sort_segments
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.limits import BatchLimits
 from tests.processing.alice.merging_oracle import Limits, best_ends, best_turns, chain_numbers, f

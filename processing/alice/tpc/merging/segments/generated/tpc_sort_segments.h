@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from alice/tpc/merging/sort_segments.py. Do not edit.
+// Written by tools/generate_device_headers.py from alice/tpc/merging/segments/sort_segments.py. Do not edit.
 // clang-format off
 #pragma once
 

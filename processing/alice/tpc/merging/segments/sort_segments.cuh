@@ -6,10 +6,9 @@
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_merging_types.h"
-#include "alice/tpc/merging/generated/tpc_sort_segments.h"
-#include "alice/tpc/merging/links.cuh"
-#include "alice/tpc/merging/near_ends.cuh"
-#include "alice/tpc/merging/sort_by_bins.cuh"
+#include "alice/tpc/merging/segments/generated/tpc_sort_segments.h"
+#include "alice/tpc/merging/segments/near_ends.cuh"
+#include "alice/tpc/merging/segments/sort_by_bins.cuh"
 
 HLT_KERNEL(tpc_sort_segments)
 {

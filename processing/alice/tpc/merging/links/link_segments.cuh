@@ -11,9 +11,9 @@
 // tracks.
 #pragma once
 
-#include "alice/tpc/merging/generated/tpc_link_segments.h"
-#include "alice/tpc/merging/links.cuh"
-#include "alice/tpc/merging/near_ends.cuh"
+#include "alice/tpc/merging/links/generated/tpc_link_segments.h"
+#include "alice/tpc/merging/links/links.cuh"
+#include "alice/tpc/merging/segments/near_ends.cuh"
 
 namespace hlt {
 

@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from alice/tpc/merging/link_segments.py. Do not edit.
+// Written by tools/generate_device_headers.py from alice/tpc/merging/links/find_turns.py. Do not edit.
 // clang-format off
 #pragma once
 
@@ -7,7 +7,7 @@
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
 
-struct tpc_link_segments_parameters {
+struct tpc_find_turns_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint32_t* events_first_cluster;
@@ -23,7 +23,9 @@ struct tpc_link_segments_parameters {
         const float* near_curvature_variance;
         const uint32_t* longer;
         const uint32_t* shorter;
-        uint32_t* best_end;
+        const uint32_t* best_end;
+        float* turn_score;
+        uint32_t* turn_chain;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_tracks;
     float distance;
@@ -31,7 +33,7 @@ struct tpc_link_segments_parameters {
     float bend;
     float z;
     float slope;
-    float max_chi2;
+    float max_turn_chi2;
     float chi2_of_gap;
     float max_gap;
     float max_overlap;

@@ -6,8 +6,8 @@
 // of the tracks. One block per slice; threads stride over its tracks. Bounds: those of the tracks.
 #pragma once
 
-#include "alice/tpc/merging/generated/tpc_describe_segments.h"
-#include "alice/tpc/merging/segment_end.cuh"
+#include "alice/tpc/merging/segments/generated/tpc_describe_segments.h"
+#include "alice/tpc/merging/segments/segment_end.cuh"
 
 namespace hlt {
 

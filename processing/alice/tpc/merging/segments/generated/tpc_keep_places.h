@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from alice/tpc/merging/keep_places.py. Do not edit.
+// Written by tools/generate_device_headers.py from alice/tpc/merging/segments/keep_places.py. Do not edit.
 // clang-format off
 #pragma once
 

@@ -9,9 +9,9 @@
 // segments of a block. Bounds: those of the tracks.
 #pragma once
 
-#include "alice/tpc/merging/generated/tpc_find_turns.h"
-#include "alice/tpc/merging/links.cuh"
-#include "alice/tpc/merging/near_ends.cuh"
+#include "alice/tpc/merging/links/generated/tpc_find_turns.h"
+#include "alice/tpc/merging/links/links.cuh"
+#include "alice/tpc/merging/segments/near_ends.cuh"
 
 namespace hlt {
 

@@ -1,8 +1,8 @@
 // The ends near a segment that may continue one of its ends, in the lanes of vectors.
 #pragma once
 
-#include "alice/tpc/merging/links.cuh"
-#include "alice/tpc/merging/near_ends.cuh"
+#include "alice/tpc/merging/links/links.cuh"
+#include "alice/tpc/merging/segments/near_ends.cuh"
 #include "framework/device/wide_lanes.h"
 
 namespace hlt {

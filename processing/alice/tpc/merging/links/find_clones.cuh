@@ -6,8 +6,8 @@
 // its segments. Bounds: those of the tracks.
 #pragma once
 
-#include "alice/tpc/merging/generated/tpc_find_clones.h"
-#include "alice/tpc/merging/near_segments.cuh"
+#include "alice/tpc/merging/links/generated/tpc_find_clones.h"
+#include "alice/tpc/merging/segments/near_segments.cuh"
 
 namespace hlt {
 

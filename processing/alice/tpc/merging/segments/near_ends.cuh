@@ -1,7 +1,7 @@
 // Slopes and curvatures of the ends of segments by bins, and whether they exclude a link.
 #pragma once
 
-#include "alice/tpc/merging/near_segments.cuh"
+#include "alice/tpc/merging/segments/near_segments.cuh"
 
 namespace hlt {
 

@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from alice/tpc/merging/describe_segments.py. Do not edit.
+// Written by tools/generate_device_headers.py from alice/tpc/merging/fit/fit_merged_tracks.py. Do not edit.
 // clang-format off
 #pragma once
 
@@ -8,42 +8,39 @@
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
 
-struct tpc_describe_segments_parameters {
+struct tpc_fit_merged_tracks_parameters {
     const hlt::batch_header* batch;
     struct {
         const float* geometry;
     } tpc;
     struct {
-        const uint32_t* tracks;
-        const uint32_t* track_clusters;
-    } tpc_slices;
-    struct {
         const uint32_t* events_first_cluster;
         const hlt::tpc_track* track;
-        uint32_t* first_hit;
-        hlt::tpc_segment_end* inner;
-        hlt::tpc_segment_end* outer;
-        uint8_t* rows;
-        uint16_t* bin;
+        const uint32_t* first_hit;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_tracks;
     struct {
         const uint32_t* events_first_cluster;
         const uint32_t* cluster;
-        hlt::tpc_track_hit* hit;
+        const hlt::tpc_track_hit* hit;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 2u + event * 288u) * 3u; }
     } tpc_track_clusters;
     struct {
         const uint32_t* events_first_cluster;
-        const uint32_t* place;
-        const uint8_t* row;
-        __device__ uint32_t first(uint32_t event) const { return events_first_cluster[event]; }
-    } tpc_event_clusters;
+        const uint32_t* count;
+        const uint32_t* first_segment;
+        const uint16_t* size;
+        const uint16_t* run;
+        hlt::tpc_merged_track* track;
+        uint8_t* particle;
+        float* ionisation;
+        __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
+    } tpc_merged_tracks;
     struct {
-        const uint32_t* tpc_slices_first_cluster;
-        const uint16_t* charges;
-        __device__ uint32_t first(uint32_t part_in_batch) const { return tpc_slices_first_cluster[part_in_batch]; }
-    } tpc_clusters;
+        const uint32_t* events_first_cluster;
+        const uint32_t* segment;
+        __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
+    } tpc_merged_segments;
     float y_constant;
     float y_drift;
     float y_angle;
@@ -54,6 +51,14 @@ struct tpc_describe_segments_parameters {
     float radiation_length;
     float mass;
     float max_fit_chi2;
+    float energy_loss;
+    float mip_charge;
+    float kept_charges;
+    float max_charge;
+    uint32_t min_charges;
+    float separation;
+    float kaon_mass;
+    float proton_mass;
 
     static constexpr uint32_t n_parts = 36u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

@@ -1,9 +1,19 @@
 // Ends of segments, and how well one continues another on a helix.
 #pragma once
 
-#include "alice/tpc/merging/segment.cuh"
+#include "alice/tpc/merging/segments/segment.cuh"
 
 namespace hlt {
+
+/// Ends of the segments of an event: number 2 * segment is the inner one, the next one the outer one.
+struct tpc_ends {
+    const tpc_segment_end *inner, *outer;
+
+    __device__ const tpc_segment_end& operator[](uint32_t end) const
+    {
+        return end % 2u == 0u ? inner[end / 2u] : outer[end / 2u];
+    }
+};
 
 /// The end of a segment with its parameters there; `outer`: the way out goes along the track, else against it.
 __device__ tpc_segment_end end_of(const tpc_filter& filter, const tpc_state& t, uint32_t slice, bool outer)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.tpc.collections import TRACK
 from hltnode.processing.alice.tpc.merging.collections import TRACK_HIT
-from hltnode.processing.alice.tpc.merging.fit_merged_tracks import fit_merged_tracks
+from hltnode.processing.alice.tpc.merging.fit.fit_merged_tracks import fit_merged_tracks
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.limits import BatchLimits
 from tests.processing.alice.ionisation_oracle import CONSTANTS, ionisation, lost, particle_of, truncated_mean
@@ -170,7 +170,7 @@ def harness() -> ctypes.CDLL:
     def compile_harness(path: Path) -> None:
         subprocess.run([compiler(), *options, str(HARNESS), "-o", str(path)], check=True)
 
-    sources = (HARNESS, PROCESSING / "alice/tpc/merging/ionisation.cuh", PROCESSING / "framework/device/math.cuh")
+    sources = (HARNESS, PROCESSING / "alice/tpc/merging/fit/ionisation.cuh", PROCESSING / "framework/device/math.cuh")
     parts = [version_of(compiler()), *options, *(each.read_text() for each in sources)]
     library = ctypes.CDLL(str(built("tpc_ionisation.so", parts, compile_harness)))
     library.lowest_of.restype = library.ionisation.restype = ctypes.c_float

@@ -1,7 +1,7 @@
 // Segments in the bins around that of a segment.
 #pragma once
 
-#include "alice/tpc/merging/segment_end.cuh"
+#include "alice/tpc/merging/segments/segment_end.cuh"
 
 namespace hlt {
 

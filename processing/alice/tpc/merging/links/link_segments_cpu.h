@@ -1,8 +1,8 @@
 // The search for links with ends in the lanes of vectors (wide_ends.h).
 #pragma once
 
-#include "alice/tpc/merging/link_segments.cuh"
-#include "alice/tpc/merging/wide_ends.h"
+#include "alice/tpc/merging/links/link_segments.cuh"
+#include "alice/tpc/merging/links/wide_ends.h"
 
 HLT_CPU_FORM(tpc_link_segments)
 {
