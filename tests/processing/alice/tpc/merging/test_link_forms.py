@@ -16,7 +16,7 @@ from hltnode.processing.alice.tpc.merging.links.link_segments import link_segmen
 from hltnode.processing.alice.tpc.merging.segments.sort_segments import sort_segments
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.limits import BatchLimits
-from tests.processing.alice.merging_oracle import Limits, best_ends, best_turns, chain_numbers, f
+from tests.processing.alice.merging_oracle import best_ends, best_turns, chain_numbers, limits_of
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 
 LIBRARY = KernelLibrary(CHAIN.kernels)
@@ -133,11 +133,6 @@ def test_links_and_turns_are_those_of_a_search_over_all_pairs(event: str) -> Non
     score, turn = best_turns(limits, ends, bins, chain_numbers(best, clones), c)
     assert found["tpc_tracks.turn_score"][:n].tolist() == score.tolist()
     assert found["tpc_tracks.turn_chain"][:n].tolist() == turn.tolist()
-
-
-def limits_of(algorithm: Any) -> tuple[Limits, dict[str, Any]]:
-    c = {each.name: each.value for each in algorithm.constants}
-    return Limits(*(f(c[name]) for name in ("distance", "angle", "bend", "z", "slope", "max_gap", "max_overlap"))), c
 
 
 def test_the_events_have_links_and_turns_and_fill_what_a_form_holds() -> None:

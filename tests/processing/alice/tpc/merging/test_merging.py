@@ -10,31 +10,33 @@ from numpy.typing import NDArray
 
 from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.geometry.slices import slice_angle
-from hltnode.processing.alice.tpc.collections import TRACK
 from hltnode.processing.alice.tpc.flags import LONG_CHAIN
 from hltnode.processing.alice.tpc.merging.collections import (
     MAX_SEGMENTS,
     NO_END,
-    SEGMENT_BINS,
     SEGMENT_END,
 )
 from hltnode.processing.alice.tpc.merging.links.find_clones import find_clones
 from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
 from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
-from hltnode.processing.alice.tpc.merging.segments.sort_segments import sort_segments
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.protocol.alice.tpc_banks import N_SLICES
-from tests.processing.alice.merged_events import Merged, event_of_all_kinds, helix, slice_oracle, together
+from tests.processing.alice.merged_events import (
+    Merged,
+    at_the_electrode,
+    event_of_all_kinds,
+    helix,
+    slice_oracle,
+    together,
+)
 from tests.processing.alice.merging_oracle import (
-    Limits,
     best_ends,
     best_turns,
     chain_numbers,
     clones_of,
-    continuation,
     f,
     is_out_of_time,
+    limits_of,
     longer_segments,
     merged_segments,
     partners_of,
@@ -52,12 +54,6 @@ def event() -> Merged:
     return event_of_all_kinds()
 
 
-def limits_of(algorithm: Any, gap: str, overlap: str) -> tuple[Limits, dict[str, Any]]:
-    c = {each.name: each.value for each in algorithm.constants}
-    names = ("distance", "angle", "bend", "z", "slope", gap, overlap)
-    return Limits(*(f(c[name]) for name in names)), c
-
-
 def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) -> None:
     limits, c = limits_of(find_clones, "max_clone_gap", "max_clone_gap")
     t = event.tracks
@@ -67,7 +63,7 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     assert event.longer.tolist() == longer.tolist()
     clones = clones_of(longer)
     left_out = np.isin(np.arange(len(t)), list(clones.values()))
-    limits, c = limits_of(link_segments, "max_gap", "max_overlap")
+    limits, c = limits_of(link_segments)
     assert event.best.tolist() == best_ends(limits, event.ends, event.bins, left_out, c).tolist()
     expected, is_long = merged_segments(event.best, clones, event.ends, partners_in(event, clones))
     assert (event.segments, event.run.tolist(), is_long) == (
@@ -83,7 +79,7 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
 
 def partners_in(found: Merged, clones: dict[int, int]) -> dict[int, int]:
     """The pairs of chains of an event, whose turns are those of a search over all pairs."""
-    limits, c = limits_of(find_turns, "max_gap", "max_overlap")
+    limits, c = limits_of(find_turns)
     chains = chain_numbers(found.best, clones)
     score, turn = best_turns(limits, found.ends, found.bins, chains, c)
     assert found.turn_score.tolist() == score.tolist()
@@ -377,55 +373,6 @@ def test_chains_of_random_links_and_turns_equal_a_walk_through_them() -> None:
     assert pairs > 20
 
 
-def at_the_electrode(shift: float = 50.0, gap: float = 5.0, first: int = 1, second: int = 0) -> NDArray[np.void]:
-    """Two segments whose ends lead over the central electrode, out of time by `shift` cm; the way between them is
-    `gap` cm long, and the electrode is in its middle."""
-    ends = two_ends(gap, 1000.0, first, second)
-    ends[0, first]["slope"], ends[1, second]["slope"] = -0.1, 0.1
-    ends[0, first]["z"], ends[1, second]["z"] = shift + 0.05 * gap, -shift - 0.05 * gap
-    return ends
-
-
-def test_tracks_of_other_collisions_are_linked_over_the_central_electrode() -> None:
-    c = {each.name: each.value for each in link_segments.constants}
-    for shift in (0.0, 2.0, 50.0, -1.0):
-        assert linked(at_the_electrode(shift)) == (shift != -1.0)
-    # Not where the particle turns: from an outer end to an outer one, or between two inner ones.
-    for first, second, expected in ((1, 0, True), (0, 1, True), (1, 1, False), (0, 0, False)):
-        for shift, in_time in ((50.0, expected), (0.0, True)):
-            ends = at_the_electrode(shift, 5.0, first, second)
-            ends["curvature"] *= 10.0  # it may turn back inwards
-            ends[1, second] = two_ends(5.0, 100.0, first, second)[1, second]
-            ends[1, second]["slope"], ends[1, second]["z"] = 0.1, -shift - 0.25
-            assert linked(ends) == in_time, (first, second, shift)
-    # Both ends lead to the electrode.
-    for turned in (None, 0, 1):
-        ends = at_the_electrode()
-        ends["slope"] *= 0.2
-        if turned is not None:
-            ends[turned]["slope"] *= -1.0
-        assert linked(ends) == (turned is None)
-    # One of the ends is farther from the electrode than the errors and the way in z allow.
-    variance = 0.02 + c["z"] ** 2 + 0.01 * c["distance"] ** 2 + 25 * 0.5e-4 + 0.5**2
-    for share, expected in ((0.98, True), (1.02, False)):
-        ends = at_the_electrode()
-        ends[1, 0]["z"] -= share * np.sqrt(c["max_chi2"] * variance)
-        assert linked(ends) == expected
-
-
-def test_a_difference_in_z_that_a_helix_can_have_is_in_time() -> None:
-    """The least shift, 1 cm beyond the way in z. The sum of z would do, the difference on the helix does not."""
-    for apart, expected in ((0.98, False), (1.02, True)):
-        ends = at_the_electrode(0.0, 20.0)
-        for name in ("dd", "zz"):
-            ends[name] = 1e-6
-        ends["ll"] = 1e-9
-        # 1.58 chords in z, and the least shift.
-        dz = 0.5 * (0.1 * 1.58 * 20.0 + apart)
-        ends[0, 1]["z"], ends[1, 0]["z"] = dz, -dz
-        assert linked(ends) == expected
-
-
 def test_the_fit_of_a_track_of_another_collision_ends_at_the_central_electrode() -> None:
     links = [NO_END, 2, 1, NO_END]
     same_side = at_the_electrode()
@@ -446,210 +393,6 @@ def test_the_fit_of_a_track_of_another_collision_ends_at_the_central_electrode()
     assert record["slice"] == 18
     assert record["n_fitted"] == merged.tracks["n_clusters"][1]
     assert record["tan_lambda"] == pytest.approx(0.2, abs=0.01)
-
-
-def best_of(ends: NDArray[np.void], bins: list[int] | None = None) -> list[int]:
-    """The best end of each end of some segments, all in slice 0 and in one bin or in `bins`."""
-    n = len(ends)
-    counts = np.zeros(N_SLICES, np.uint32)
-    counts[0] = n
-    of_bins = np.zeros(n, np.uint16) if bins is None else np.array(bins, np.uint16)
-    given = {
-        "tpc_slices.tracks": counts,
-        "tpc_tracks.count": np.array([n], np.uint32),
-        "tpc_tracks.inner": ends[:, 0],
-        "tpc_tracks.outer": ends[:, 1],
-        "tpc_tracks.bin": of_bins,
-        "tpc_tracks.longer": np.full(n, NO_END, np.uint32),
-        "tpc_tracks.shorter": np.full(n, NO_END, np.uint32),
-    }
-    found = run_algorithms([sort_segments, link_segments], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
-    best: list[int] = found["tpc_tracks.best_end"][: 2 * n].tolist()
-    return best
-
-
-def linked(ends: NDArray[np.void]) -> bool:
-    """Whether an end of one of the segments has a best end."""
-    return any(best != NO_END for best in best_of(ends))
-
-
-def two_ends(gap: float, radius: float, first: int, second: int, **moved: float) -> NDArray[np.void]:
-    """Two segments; the way out of end `first` of one leads on an exact circle to end `second` of the other one."""
-    ends = np.zeros((2, 2), SEGMENT_END.dtype)
-    ends["x"], ends["along_x"] = [[100, 100], [100, 100]], 0.0
-    a, b, k = ends[0, first], ends[1, second], 1.0 / radius
-    for end in (a, b):
-        for name in ("dd", "zz"):
-            end[name] = 0.01
-        end["ff"], end["kk"], end["ll"] = 1e-4, 1e-8, 1e-4
-    a["along_x"], a["along_y"], a["curvature"], a["slope"] = 1.0, 0.0, k, 0.1
-    turn = gap * k
-    b["x"] = a["x"] + np.sin(turn) / k
-    b["y"] = a["y"] + (1 - np.cos(turn)) / k
-    b["z"] = 0.1 * gap
-    b["along_x"], b["along_y"], b["curvature"], b["slope"] = -np.cos(turn), -np.sin(turn), -k, -0.1
-    for name, value in moved.items():
-        b[name] += value
-    return ends
-
-
-def test_every_limit_of_a_link_decides_alone() -> None:
-    c = {each.name: each.value for each in link_segments.constants}
-    assert linked(two_ends(20.0, 60.0, 1, 0))
-    for gap, expected in ((c["max_gap"] - 1, True), (c["max_gap"] + 1, False)):
-        assert linked(two_ends(gap, 75.0, 1, 0)) == expected
-    for gap, expected in ((-c["max_overlap"] + 0.1, True), (-c["max_overlap"] - 0.1, False)):
-        assert linked(two_ends(gap, 1000.0, 1, 0)) == expected
-    for radius, expected in ((c["max_turning_radius"] - 1, True), (c["max_turning_radius"] + 1, False)):
-        assert linked(two_ends(150.0, radius, 0, 0)) == expected
-        assert linked(two_ends(20.0, radius, 1, 0))
-    # Each of the five differences with the variance of both ends at gap 0.
-    limit = np.sqrt(c["max_chi2"])
-    common = {"y": 0.02 + c["distance"] ** 2, "z": 0.02 + c["z"] ** 2 + 0.01 * c["distance"] ** 2}
-    common |= {"slope": 2e-4 + c["slope"] ** 2, "curvature": 2e-8 + (c["bend"] / 60.0) ** 2}
-    for name, variance in common.items():
-        sigma = np.sqrt(variance)
-        assert linked(two_ends(0.0, 60.0, 1, 0, **{name: 0.98 * limit * sigma}))
-        assert not linked(two_ends(0.0, 60.0, 1, 0, **{name: 1.02 * limit * sigma}))
-    sigma = np.sqrt(2e-4 + c["angle"] ** 2)
-    for turns, expected in ((0.98 * limit, True), (1.02 * limit, False)):
-        ends = two_ends(0.0, 1000.0, 1, 0)
-        ends[1, 0]["along_x"], ends[1, 0]["along_y"] = -np.sqrt(1 - (turns * sigma) ** 2), turns * sigma
-        assert linked(ends) == expected
-    # A segment without outer end.
-    ends = two_ends(20.0, 60.0, 1, 0)
-    ends[1, 0]["along_x"] = ends[1, 0]["along_y"] = 0.0
-    assert not linked(ends)
-
-
-def test_errors_behind_a_gap_are_those_of_small_changes_of_the_end() -> None:
-    """The covariance of distance, angle and curvature, moved along the circle, against differences of two ways."""
-    one, off = f(1), f(1e9)  # tolerances; with `off` a difference does not count
-    limits = {
-        "distance": Limits(one, off, off, off, off, f(400), f(5)),
-        "angle": Limits(off, one, off, off, off, f(400), f(5)),
-    }
-    change = np.array([0.05, 1e-3, 2e-5])  # of distance, angle, curvature
-    for gap, radius in ((5.0, 60.0), (40.0, -60.0), (150.0, 75.0), (30.0, 1000.0)):
-        ends = two_ends(gap, radius, 1, 0, x=0.2, y=0.3)
-        a, b = ends[0, 1:].copy(), ends[1, :1].copy()
-        for end in (a, b):
-            for name in ("dd", "df", "ff", "dk", "fk", "kk", "zz", "lz", "ll"):
-                end[name] = 0
-        # The way into b meets it at an angle that is not 0.
-        ax, ay = float(b["along_x"][0]), float(b["along_y"][0])
-        b["along_x"], b["along_y"] = ax - 0.02 * ay, ay + 0.02 * ax
-        for name, of in limits.items():
-
-            def difference(step: float, of: Limits = of, a: NDArray[np.void] = a, b: NDArray[np.void] = b) -> float:
-                moved = a.copy()
-                d, turned, k = step * change
-                moved["y"] += d
-                moved["along_x"], moved["along_y"] = np.cos(turned), np.sin(turned)
-                moved["curvature"] += k
-                return float(np.sqrt(continuation(of, moved, b)[0][0]))
-
-            expected = (difference(0.5) - difference(-0.5)) ** 2
-            (dd, df, dk), (_, ff, fk), (_, _, kk) = np.outer(change, change)
-            wide = a.copy()
-            for term, value in (("dd", dd), ("df", df), ("ff", ff), ("dk", dk), ("fk", fk), ("kk", kk)):
-                wide[term] = 1e4 * value
-            variance = difference(0.0) ** 2 / float(continuation(of, wide, b)[0][0]) - 1.0
-            assert variance == pytest.approx(1e4 * expected, rel=0.03), (name, gap, radius)
-
-
-def longer_of(
-    inner: NDArray[np.void], rows: list[tuple[int, int]], n_clusters: list[int], slices: tuple[int, ...] = (0, 0)
-) -> list[int]:
-    """The longer segment of each of some segments in the same bin; their slices must rise."""
-    n = len(inner)
-    begins = np.zeros(SEGMENT_BINS + 1, np.uint32)
-    begins[1:] = n
-    tracks = np.zeros(n, TRACK.dtype)
-    tracks["n_clusters"], tracks["slice"] = n_clusters, slices
-    given = {
-        "tpc_slices.tracks": np.bincount(slices, minlength=N_SLICES).astype(np.uint32),
-        "tpc_tracks.track": tracks,
-        "tpc_tracks.inner": inner,
-        "tpc_tracks.rows": np.array(rows, np.uint8).ravel(),
-        "tpc_tracks.bin": np.zeros(n, np.uint16),
-        "tpc_tracks.bin_begins": begins,
-        "tpc_tracks.sorted": np.arange(n, dtype=np.uint32),
-    }
-    found = run_algorithms([find_clones], given, 1, LIMITS, on_cpu(kernels=CHAIN.kernels))
-    longer: list[int] = found["tpc_tracks.longer"][:n].tolist()
-    for i in range(n):
-        assert found["tpc_tracks.shorter"][i] == (longer.index(i) if i in longer else NO_END)
-    return longer
-
-
-def two_inner_ends(gap: float, radius: float, **moved: float) -> NDArray[np.void]:
-    """Inner ends of two segments on one circle; the second one lies `gap` cm farther along it."""
-    a, b = two_ends(gap, radius, 1, 0, **moved)[[0, 1], [1, 0]].copy()
-    for name in ("along_x", "along_y", "curvature", "slope"):
-        a[name] = -a[name]
-    return np.array([a, b])
-
-
-def test_every_limit_of_a_clone_decides_alone() -> None:
-    c = {each.name: each.value for each in find_clones.constants}
-    rows, sizes = [(0, 99), (10, 59)], [100, 50]
-
-    def is_clone(ends: NDArray[np.void]) -> bool:
-        longer = longer_of(ends, rows, sizes)
-        assert longer in ([NO_END, 0], [NO_END, NO_END])
-        return longer[1] == 0
-
-    for sign in (-1, 1):
-        for way, expected in ((c["max_clone_gap"] - 1, True), (c["max_clone_gap"] + 1, False)):
-            assert is_clone(two_inner_ends(sign * way, 1000.0)) == expected
-    limit = np.sqrt(c["max_chi2"])
-    common = {"y": 0.02 + c["distance"] ** 2, "z": 0.02 + c["z"] ** 2 + 0.01 * c["distance"] ** 2}
-    common |= {"slope": 2e-4 + c["slope"] ** 2, "curvature": 2e-8 + (c["bend"] / 60.0) ** 2}
-    for name, variance in common.items():
-        for share, expected in ((0.98, True), (1.02, False)):
-            assert is_clone(two_inner_ends(0.0, 60.0, **{name: share * limit * np.sqrt(variance)})) == expected
-    for share, expected in ((0.98, True), (1.02, False)):
-        turned = share * limit * np.sqrt(2e-4 + c["angle"] ** 2)
-        ends = two_inner_ends(0.0, 1000.0)
-        ends[1]["along_x"], ends[1]["along_y"] = -np.sqrt(1 - turned**2), turned
-        assert is_clone(ends) == expected
-
-
-def test_a_clone_has_half_of_its_rows_in_those_of_a_longer_segment_of_its_slice() -> None:
-    ends = two_inner_ends(0.0, 60.0)
-    for rows, expected in (
-        *(([(50, 99), (25, 74)], 0), ([(50, 99), (24, 74)], NO_END)),  # 25 of 50, and of 51
-        *(([(0, 49), (25, 74)], 0), ([(0, 49), (25, 75)], NO_END)),
-        ([(0, 9), (20, 29)], NO_END),
-    ):
-        assert longer_of(ends, rows, [100, 50]) == [NO_END, expected]
-    rows = [(0, 99), (0, 99)]
-    assert longer_of(ends, rows, [50, 50]) == [NO_END, 0]
-    assert longer_of(ends, rows, [50, 51]) == [1, NO_END]
-    assert longer_of(ends, rows, [100, 50], (0, 1)) == [NO_END, NO_END]
-    # The better one of two longer ones, of equal ones the first.
-    for z, best in ((0.0, 0), (0.1, 1)):
-        three = np.concatenate([ends[:1], ends[:1], ends[1:]])
-        three[0]["z"] += z
-        assert longer_of(three, [(0, 99)] * 3, [90, 90, 50], (0, 0, 0))[2] == best
-
-
-def test_segments_are_searched_in_the_bins_around_their_own() -> None:
-    ends = two_ends(20.0, 60.0, 1, 0)
-    middle = 30 * 64 + 20
-    for first, second, expected in (
-        *((middle, middle + lines * 64, abs(lines) <= 2) for lines in (-3, -2, 2, 3)),
-        *((middle, middle + columns, abs(columns) <= 5) for columns in (-6, -5, 5, 6)),
-        # The axis is periodic; |pz / pT| is not.
-        *((30 * 64 + 1, 30 * 64 + column, expected) for column, expected in ((60, True), (59, False))),
-        *((30 * 64 + 62, 30 * 64 + column, expected) for column, expected in ((3, True), (4, False))),
-        *((line * 64 + 20, (63 - line) * 64 + 20, False) for line in (0, 63)),
-        *((line * 64 + 20, other * 64 + 20, True) for line, other in ((0, 2), (63, 61))),
-    ):
-        # Each of the two searches: from the outer end of the first, and from the inner one of the second.
-        best = [NO_END, 2, 1, NO_END] if expected else [NO_END] * 4
-        assert best_of(ends, [first, second]) == best, (first, second)
 
 
 def test_bins_are_those_of_the_axis_and_the_slope(event: Merged) -> None:
@@ -674,17 +417,3 @@ def test_bins_are_those_of_the_axis_and_the_slope(event: Merged) -> None:
         apart = np.abs(place - np.rint(place)) > 1e-3
         assert apart.sum() > 0.9 * len(bins)
         assert (found == np.minimum(place.astype(int), 63))[apart].all()
-
-
-def test_the_next_segment_wins_over_a_better_one_farther_away() -> None:
-    c = {each.name: each.value for each in link_segments.constants}
-    for extra, nearer in ((-0.5, True), (0.5, False)):
-        ends = np.concatenate([two_ends(10.0, 60.0, 1, 0, z=0.0), two_ends(30.0, 60.0, 1, 0)[1:]])
-        sigma2 = 0.02 + c["z"] ** 2 + 0.01 * (1 + 1 / 36) * c["distance"] ** 2 + 100 * 0.5e-4
-        ends[1, 0]["z"] += np.sqrt((c["chi2_of_gap"] * 20.0 + extra) * sigma2)
-        counts = np.zeros(N_SLICES, np.uint32)
-        counts[0] = 3
-        limits, constants = limits_of(link_segments, "max_gap", "max_overlap")
-        best = best_ends(limits, ends, np.zeros(3, np.int64), np.zeros(3, bool), constants)
-        assert (best[1] == 2) == nearer
-        assert linked(ends)
