@@ -27,14 +27,14 @@ from hltnode.processing.alice.tpc.collections import (
 from hltnode.processing.alice.tpc.flags import tpc_flag_types
 from hltnode.processing.alice.tpc.lists import JETS, MERGED_SEGMENTS, MERGED_TRACKS, TRACK_CLUSTERS, TRACKS, V0S
 from hltnode.processing.alice.tpc.merging.collections import merged_track_count, tpc_merging_types
-from hltnode.processing.alice.tpc.merging.describe_segments import describe_segments
-from hltnode.processing.alice.tpc.merging.find_clones import find_clones
-from hltnode.processing.alice.tpc.merging.find_turns import find_turns
-from hltnode.processing.alice.tpc.merging.fit_merged_tracks import fit_merged_tracks
-from hltnode.processing.alice.tpc.merging.join_segments import join_segments
-from hltnode.processing.alice.tpc.merging.keep_places import keep_places
-from hltnode.processing.alice.tpc.merging.link_segments import link_segments
-from hltnode.processing.alice.tpc.merging.sort_segments import sort_segments
+from hltnode.processing.alice.tpc.merging.fit.fit_merged_tracks import fit_merged_tracks
+from hltnode.processing.alice.tpc.merging.links.find_clones import find_clones
+from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
+from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
+from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
+from hltnode.processing.alice.tpc.merging.segments.describe_segments import describe_segments
+from hltnode.processing.alice.tpc.merging.segments.keep_places import keep_places
+from hltnode.processing.alice.tpc.merging.segments.sort_segments import sort_segments
 from hltnode.processing.alice.tpc.schedules.construct_canonical import construct_canonical
 from hltnode.processing.alice.tpc.schedules.construct_from_pool import construct_from_pool
 from hltnode.processing.alice.tpc.schedules.row_blocks import ROW_BLOCK_ALGORITHMS

@@ -13,14 +13,14 @@
 #include "alice/tpc/clusters/find_slices.cuh"
 #include "alice/tpc/clusters/place_clusters.cuh"
 #include "alice/tpc/clusters/sort_clusters.cuh"
-#include "alice/tpc/merging/describe_segments.cuh"
-#include "alice/tpc/merging/find_clones.cuh"
-#include "alice/tpc/merging/find_turns.cuh"
-#include "alice/tpc/merging/fit_merged_tracks.cuh"
-#include "alice/tpc/merging/join_segments.cuh"
-#include "alice/tpc/merging/keep_places.cuh"
-#include "alice/tpc/merging/link_segments.cuh"
-#include "alice/tpc/merging/sort_segments.cuh"
+#include "alice/tpc/merging/fit/fit_merged_tracks.cuh"
+#include "alice/tpc/merging/links/find_clones.cuh"
+#include "alice/tpc/merging/links/find_turns.cuh"
+#include "alice/tpc/merging/links/join_segments.cuh"
+#include "alice/tpc/merging/links/link_segments.cuh"
+#include "alice/tpc/merging/segments/describe_segments.cuh"
+#include "alice/tpc/merging/segments/keep_places.cuh"
+#include "alice/tpc/merging/segments/sort_segments.cuh"
 #include "alice/tpc/schedules/begin_tracklets.cuh"
 #include "alice/tpc/schedules/construct_canonical.cuh"
 #include "alice/tpc/schedules/construct_from_pool.cuh"
@@ -69,6 +69,8 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "alice/tpc/merging/links/find_turns_cpu.h"
+#include "alice/tpc/merging/links/link_segments_cpu.h"
 #include "alice/tpc/seeds/find_neighbours_cpu.h"
 #include "alice/tpc/tracks/construct_tracklets_cpu.h"
 #include "alice/tpc/tracks/select_tracks_cpu.h"
@@ -77,5 +79,7 @@
     X(fragment_offsets) \
     X(tpc_find_neighbours) \
     X(tpc_construct_tracklets) \
-    X(tpc_select_tracks)
+    X(tpc_select_tracks) \
+    X(tpc_link_segments) \
+    X(tpc_find_turns)
 #endif

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.alice.tpc.merging.fit_merged_tracks import fit_merged_tracks
+from hltnode.processing.alice.tpc.merging.fit.fit_merged_tracks import fit_merged_tracks
 
 CONSTANTS: Mapping[str, float | int] = {each.name: each.value for each in fit_merged_tracks.constants}
 FIRST_EDGE, N_BINS = 16.0, 48

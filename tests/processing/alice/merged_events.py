@@ -106,6 +106,35 @@ def event_of_all_kinds() -> Merged:
     return Merged(columns, 1, np.concatenate([given[number]["charge"] for number in sorted(given)]))
 
 
+def two_ends(gap: float, radius: float, first: int, second: int, **moved: float) -> NDArray[np.void]:
+    """Two segments; the way out of end `first` of one leads on an exact circle to end `second` of the other one."""
+    ends = np.zeros((2, 2), SEGMENT_END.dtype)
+    ends["x"], ends["along_x"] = [[100, 100], [100, 100]], 0.0
+    a, b, k = ends[0, first], ends[1, second], 1.0 / radius
+    for end in (a, b):
+        for name in ("dd", "zz"):
+            end[name] = 0.01
+        end["ff"], end["kk"], end["ll"] = 1e-4, 1e-8, 1e-4
+    a["along_x"], a["along_y"], a["curvature"], a["slope"] = 1.0, 0.0, k, 0.1
+    turn = gap * k
+    b["x"] = a["x"] + np.sin(turn) / k
+    b["y"] = a["y"] + (1 - np.cos(turn)) / k
+    b["z"] = 0.1 * gap
+    b["along_x"], b["along_y"], b["curvature"], b["slope"] = -np.cos(turn), -np.sin(turn), -k, -0.1
+    for name, value in moved.items():
+        b[name] += value
+    return ends
+
+
+def at_the_electrode(shift: float = 50.0, gap: float = 5.0, first: int = 1, second: int = 0) -> NDArray[np.void]:
+    """Two segments whose ends lead over the central electrode, out of time by `shift` cm; the way between them is
+    `gap` cm long, and the electrode is in its middle."""
+    ends = two_ends(gap, 1000.0, first, second)
+    ends[0, first]["slope"], ends[1, second]["slope"] = -0.1, 0.1
+    ends[0, first]["z"], ends[1, second]["z"] = shift + 0.05 * gap, -shift - 0.05 * gap
+    return ends
+
+
 def slice_oracle(places: NDArray[np.uint32]) -> Slice:
     """A slice whose rows have all these clusters."""
     return Slice([places] * N_ROWS, GEOMETRY)

@@ -26,6 +26,13 @@ class Limits:
     max_overlap: Any
 
 
+def limits_of(algorithm: Any, gap: str = "max_gap", overlap: str = "max_overlap") -> tuple[Limits, dict[str, Any]]:
+    """Those of the constants of a kernel, and all of its constants by name."""
+    c = {each.name: each.value for each in algorithm.constants}
+    names = ("distance", "angle", "bend", "z", "slope", gap, overlap)
+    return Limits(*(f(c[name]) for name in names)), c
+
+
 def angle_at(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.float32]:
     """Angle of places, from -pi to pi, by the polynomial of the kernels."""
     ax, ay = np.abs(x), np.abs(y)

@@ -1,7 +1,7 @@
 // A merged track as a helix in the global frame.
 #pragma once
 
-#include "alice/tpc/merging/segment_end.cuh"
+#include "alice/tpc/merging/segments/segment_end.cuh"
 
 namespace hlt {
 

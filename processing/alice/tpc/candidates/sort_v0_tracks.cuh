@@ -6,7 +6,7 @@
 
 #include "alice/tpc/candidates/generated/tpc_candidate_types.h"
 #include "alice/tpc/candidates/generated/tpc_sort_v0_tracks.h"
-#include "alice/tpc/merging/sort_by_bins.cuh"
+#include "alice/tpc/merging/segments/sort_by_bins.cuh"
 
 HLT_KERNEL(tpc_sort_v0_tracks)
 {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "alice/tpc/candidates/generated/tpc_candidate_types.h"
-#include "alice/tpc/merging/segment.cuh"
+#include "alice/tpc/merging/segments/segment.cuh"
 
 namespace hlt {
 

@@ -42,20 +42,6 @@ SEGMENT_END = Record(
         "dd": "covariance: d = distance to the left, f = angle, k = curvature, z, l = slope; other terms are 0",
     },
 )
-SEGMENT_KEY = Record(
-    "tpc_segment_key",
-    np.dtype(
-        [
-            *((name, "<f4") for name in ("least_slope", "most_slope", "ll", "least_bend", "most_bend", "kk")),
-            ("segment", "<u4"),
-        ]
-    ),
-    {
-        "least_slope": "smaller |pz / pT| of both ends; most_slope: larger one; ll: larger variance",
-        "least_bend": "smaller |curvature| of both ends, 1/cm; most_bend: larger one; kk: larger variance",
-        "segment": "number of the segment",
-    },
-)
 MERGED_TRACK = Record(
     "tpc_merged_track",
     np.dtype(
@@ -86,7 +72,7 @@ TRACK_HIT = Record(
 tpc_merging_types = SharedTypes(
     __file__,
     "tpc_merging_types",
-    records=(SEGMENT_END, SEGMENT_KEY, MERGED_TRACK, TRACK_HIT),
+    records=(SEGMENT_END, MERGED_TRACK, TRACK_HIT),
     sizes={
         "tpc_slope_bins": SLOPE_BINS,
         "tpc_direction_bins": DIRECTION_BINS,
@@ -120,8 +106,12 @@ segment_rows = tracks.column("rows", U8, width=2)
 segment_bin = tracks.column("bin", U16)
 sorted_segments = tracks.column("sorted", U32)
 """Numbers of the segments, by bins."""
-segment_key = tracks.column("key", SEGMENT_KEY)
-"""Slopes and curvatures of the segments, by bins: what the search for links reads of most segments."""
+near_slope = tracks.column("near_slope", F32, width=2)
+near_curvature = tracks.column("near_curvature", F32, width=2)
+near_slope_variance = tracks.column("near_slope_variance", F32, width=2)
+near_curvature_variance = tracks.column("near_curvature_variance", F32, width=2)
+"""Slopes and curvatures of the ends (0: inner, 1: outer) of the segments, by bins: the search for links reads only
+these of most ends."""
 longer_segment = tracks.column("longer", U32)
 """The segment of which this one may be a clone."""
 shorter_segment = tracks.column("shorter", U32)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.tpc.flags import CROWDED_CLUSTERS, TOO_MANY_SLICE_TRACKS
-from hltnode.processing.alice.tpc.merging.describe_segments import describe_segments
-from hltnode.processing.alice.tpc.merging.fit_merged_tracks import fit_merged_tracks
+from hltnode.processing.alice.tpc.merging.fit.fit_merged_tracks import fit_merged_tracks
+from hltnode.processing.alice.tpc.merging.segments.describe_segments import describe_segments
 from hltnode.processing.alice.tpc.seeds.find_neighbours import find_neighbours
 from hltnode.processing.alice.tpc.tracks.construct_tracklets import construct_tracklets
 from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks

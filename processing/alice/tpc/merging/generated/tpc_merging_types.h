@@ -35,17 +35,6 @@ struct tpc_segment_end {
 };
 static_assert(sizeof(tpc_segment_end) == 64);
 
-struct tpc_segment_key {
-    float least_slope;  // smaller |pz / pT| of both ends; most_slope: larger one; ll: larger variance
-    float most_slope;
-    float ll;
-    float least_bend;  // smaller |curvature| of both ends, 1/cm; most_bend: larger one; kk: larger variance
-    float most_bend;
-    float kk;
-    uint32_t segment;  // number of the segment
-};
-static_assert(sizeof(tpc_segment_key) == 28);
-
 struct tpc_merged_track {
     float x;  // of the innermost cluster of the fit, cm; y and z: of the track there, as in tpc_track
     float y;
