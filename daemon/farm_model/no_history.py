@@ -7,7 +7,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import Effect, Stimulus
 
 
 class NoHistory(History):
-    """Nobody reads the histories of hundreds of nodes; their entries would cost a tenth of a run."""
+    """The histories of hundreds of nodes are not read; each MEP would add nearly three entries to them."""
 
     def __init__(self) -> None:
         super().__init__(0)
