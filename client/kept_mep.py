@@ -1,6 +1,6 @@
 """A MEP that a feeder keeps until its acknowledgement: its frames, and the frames that must still be sent."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
@@ -37,8 +37,7 @@ class KeptMep:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NextFrames:
+class NextFrames(NamedTuple):
     """Frames of a MEP in sending order, and their sources."""
 
     mep: int

@@ -36,6 +36,7 @@ RETRY_NS = 50_000_000
 _AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
 # The fragment is valid: the node will accept it later, or the supervisor assigns it to another node.
 _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
+_NO_FRAMES = NextFrames(-1, [], [])
 
 
 class SendWindow:
@@ -106,7 +107,8 @@ class SendWindow:
     @property
     def free_share(self) -> float:
         """Unused credits of the node; negative if more MEPs are kept than there are credits."""
-        return self.room / max(1, self.limit)
+        limit = self.limit
+        return (limit - len(self._kept)) / (limit if limit > 1 else 1)
 
     def holds(self, mep: int) -> bool:
         """True if this window has the frames of a MEP."""
@@ -198,7 +200,7 @@ class SendWindow:
         """The next frames that credits allow, all of one MEP, or none. Report the sent ones with `sent`."""
         mep = self._next_mep()
         if mep is None:
-            return NextFrames(-1, [], [])
+            return _NO_FRAMES
         entry = self._kept[mep]
         sources = list(islice(reversed(entry.waiting), most))
         return NextFrames(mep, sources, [entry.frames[source] for source in sources])
@@ -255,9 +257,10 @@ class SendWindow:
                 self._retained[mep] = entry.frames
         del self._ids[i:j]
         self.acked.add(first, last)
-        for begin, end in self.revoked.overlap(first, last):
-            # The node finished them nevertheless, but their events belong to the other node.
-            self.acked.discard(begin, end)
+        if self.revoked:
+            for begin, end in self.revoked.overlap(first, last):
+                # The node finished them nevertheless, but their events belong to the other node.
+                self.acked.discard(begin, end)
 
     def hold(self, first: int, last: int) -> None:
         """This session of the node holds these MEPs completely."""

@@ -36,7 +36,8 @@ class BuilderState:
         self.closed = False
         self._gathered: set[int] = set()
         self._limits = limits
-        self._closed_meps = ClosedMeps(limits.closed_ring)
+        # Each run has a ring of its own; before the first one no MEP is accepted.
+        self._closed_meps = ClosedMeps(1)
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
         self._feeders = AwaitedFeeders(limits.feeder_timeout_ns, limits.overtaken_ns)
@@ -56,7 +57,7 @@ class BuilderState:
     @property
     def span(self) -> int:
         """Number of MEP ids, counted from the floor, that are accepted."""
-        return self._closed_meps.span
+        return self._limits.closed_ring
 
     @property
     def floor(self) -> int:
@@ -178,8 +179,10 @@ class BuilderState:
 
     def _is_full(self, slot: Slot) -> bool:
         """True when no further MEP fits and all MEPs of the slot are closed."""
-        return slot.open_meps == 0 and slot.places(self._events_per_mep) == 0
+        return slot.open_meps == 0 and not slot.has_place(self._events_per_mep)
 
     def _waits_for_credits(self, slot: Slot) -> bool:
+        if slot.closing:
+            return False
         others = self.window.places - slot.places(self._events_per_mep)
-        return not slot.closing and self.window.outstanding > others and bool(self.open or self.is_computing)
+        return self.window.outstanding > others and bool(self.open or self.is_computing)

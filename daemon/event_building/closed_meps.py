@@ -22,10 +22,11 @@ class ClosedMeps:
         self.span = span
         self.floor = floor
         """All MEP ids below this one are acknowledged to the feeders."""
-        # Ring of closed ids: entry mep % span holds the id and the sources that had arrived. Accepted ids lie in
-        # [floor, floor + span), so two of them never share an entry. Two flat lists need no allocation for each MEP.
+        # Ring of closed ids: entry mep % span holds the id. Accepted ids lie in [floor, floor + span), so two of them
+        # never share an entry. A flat list needs no allocation for each MEP.
         self._closed_id = [-1] * span
-        self._closed_sources = [0] * span
+        # The sources that had arrived, of MEPs in the ring that were closed incomplete: most MEPs need no entry.
+        self._sources_of: dict[int, int] = {}
         self._done = MepRanges(done)
         self._revoked = MepRanges(revoked)
 
@@ -33,7 +34,9 @@ class ClosedMeps:
         """The reason to refuse a fragment of a MEP that is not open, or None if the MEP may be opened."""
         i = mep % self.span
         if self._closed_id[i] == mep:
-            return RejectReason.DUPLICATE if self._closed_sources[i] & source_bit else RejectReason.LATE
+            sources = self._sources_of.get(mep)
+            has_arrived = sources is None or sources & source_bit
+            return RejectReason.DUPLICATE if has_arrived else RejectReason.LATE
         if mep < self.floor:
             return RejectReason.LATE
         if mep in self._done:
@@ -46,11 +49,14 @@ class ClosedMeps:
         """True if this session has closed the MEP and it was not revoked later."""
         return self._closed_id[mep % self.span] == mep
 
-    def close(self, mep: int, sources: int) -> None:
-        """Note a closed MEP; `sources` is the bit mask of the sources that had arrived."""
+    def close(self, mep: int, sources: int | None = None) -> None:
+        """Note a closed MEP; `sources` is the bit mask of the sources that had arrived, None for all."""
         i = mep % self.span
+        if self._sources_of:
+            self._sources_of.pop(self._closed_id[i], None)
         self._closed_id[i] = mep
-        self._closed_sources[i] = sources
+        if sources is not None:
+            self._sources_of[mep] = sources
 
     def raise_floor(self, floor: int) -> None:
         """Note that all MEP ids below this one are acknowledged to the feeders."""
@@ -67,6 +73,7 @@ class ClosedMeps:
         for i, mep in enumerate(self._closed_id):
             if mep >= 0 and mep in revoked:
                 self._closed_id[i] = -1
+                self._sources_of.pop(mep, None)
 
     def give_back(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Accept these revoked (first, last) ranges: they are assigned to this node again."""

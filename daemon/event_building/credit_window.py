@@ -37,7 +37,12 @@ class CreditWindow:
     @property
     def places(self) -> int:
         """Places for MEPs in the slots that are free or fill."""
-        return self._pool.free_places(self._events_per_mep) + self._pool.filling_places(self._events_per_mep)
+        return self._free_places + self._pool.filling_places(self._events_per_mep)
+
+    @property
+    def _free_places(self) -> int:
+        # A free slot is empty, and each MEP asks several times: so its places are not counted slot by slot.
+        return self._pool.free_slots * self._places_of_a_slot
 
     @property
     def is_low(self) -> bool:
@@ -61,7 +66,7 @@ class CreditWindow:
         seals slots when they are full: then the places of the slots that fill back credits, too. Without `small_steps`
         the credits grow only by a step that is worth a message.
         """
-        free = self._pool.free_places(self._events_per_mep)
+        free = self._free_places
         backed = free if self._pool.filling else free - self._places_of_a_slot
         places = backed if backed > 0 else free + self._pool.filling_places(self._events_per_mep)
         growth = places - self.outstanding

@@ -79,16 +79,31 @@ def look_ns(limits: BuilderLimits) -> int:
 
 
 def next_deadline_ns(
-    now_ns: int, filling: Iterable[Slot], opened: Collection[MepRecord], limits: BuilderLimits, *, has_pressure: bool
+    now_ns: int,
+    filling: Iterable[Slot],
+    opened: Collection[MepRecord],
+    limits: BuilderLimits,
+    look: int,
+    *,
+    has_pressure: bool,
 ) -> int:
-    """The next time at which a slot or an open MEP becomes due. Overdue ones wait for a change, not for a time."""
-    times = [slot.deadline_ns for slot in filling]
-    if opened:
-        times.append(now_ns + look_ns(limits))
-        last_ns = [mep.last_ns for mep in opened]
-        times += [last + limits.mep_timeout_ns for last in last_ns]
-        if has_pressure:
-            times += [last + limits.evict_ns for last in last_ns]
-        overtaken = (mep.overtaken_ns for mep in opened)
-        times += [since + limits.overtaken_ns for since in overtaken if since is not None]
-    return min((due for due in times if due > now_ns), default=NEVER_NS)
+    """The next time at which a slot or an open MEP becomes due. Overdue ones wait for a change, not for a time.
+
+    look: the time between two checks of open MEPs, from `look_ns`.
+    """
+    soonest = NEVER_NS
+    for slot in filling:
+        if now_ns < slot.deadline_ns < soonest:
+            soonest = slot.deadline_ns
+    if not opened:
+        return soonest
+    soonest = min(soonest, now_ns + look)
+    for mep in opened:
+        last_ns = mep.last_ns
+        if now_ns < last_ns + limits.mep_timeout_ns < soonest:
+            soonest = last_ns + limits.mep_timeout_ns
+        if has_pressure and now_ns < last_ns + limits.evict_ns < soonest:
+            soonest = last_ns + limits.evict_ns
+        if mep.overtaken_ns is not None and now_ns < mep.overtaken_ns + limits.overtaken_ns < soonest:
+            soonest = mep.overtaken_ns + limits.overtaken_ns
+    return soonest

@@ -204,14 +204,16 @@ class EventBuilder(BuilderState):
     def _tick(self, now_ns: int, _tick: Tick) -> list[Effect]:
         effects: list[Effect] = []
         while True:
-            has_pressure = self._has_slot_pressure()
+            # Without open MEPs nothing can be evicted, and the next one needs a place.
+            has_pressure = bool(self.open) and self._has_slot_pressure()
             due = self._meps_to_close(now_ns, has_pressure) if self.open else []
             for mep, reason in due:
                 self._close(mep, reason, effects)
+            has_changed = bool(due)
             for slot in list(self.pool.filling):
-                self._seal_if_due(now_ns, slot, effects)
+                has_changed |= self._seal_if_due(now_ns, slot, effects)
             # A closed MEP or a slot that accepts no more MEPs may make further MEPs due.
-            if not due and self._has_slot_pressure() == has_pressure:
+            if not has_changed or (not due and (bool(self.open) and self._has_slot_pressure()) == has_pressure):
                 break
         self._is_pressure_known = has_pressure
         self._grant(effects)
@@ -336,7 +338,7 @@ class EventBuilder(BuilderState):
 
     def _close(self, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]
-        self._closed_meps.close(mep.mep, mep.sources)
+        self._closed_meps.close(mep.mep, None if reason is CloseReason.COMPLETE else mep.sources)
         slot = self._slots[mep.slot]
         if slot.open_meps == len(slot.meps):
             # This first closed MEP of the slot now waits for the open ones, which may therefore be evicted.
@@ -344,7 +346,8 @@ class EventBuilder(BuilderState):
         self.pool.close_mep(mep)
         mep.close_reason = reason
         if reason is CloseReason.COMPLETE:
-            self._complete_up_to = max(self._complete_up_to, mep.mep)
+            if mep.mep > self._complete_up_to:
+                self._complete_up_to = mep.mep
         else:
             mep.error_stream = reason in self._limits.error_on
             mep.missing = self.missing(mep)
@@ -356,25 +359,30 @@ class EventBuilder(BuilderState):
         self.counters.fragments_built += mep.n_fragments
         effects.append(CloseMep(mep))
 
-    def _seal_if_due(self, now_ns: int, slot: Slot, effects: list[Effect]) -> None:
+    def _seal_if_due(self, now_ns: int, slot: Slot, effects: list[Effect]) -> bool:
         """Seal a slot whose MEPs are all closed when no MEP fits any more, or when its deadline has passed.
+
+        Returns whether the slot has changed: it is sealed, or accepts no more MEPs.
 
         A deadline is postponed while only this slot backs outstanding credits: otherwise MEPs that feeders may send
         would find no place. The delay ends when another slot comes back or this one is full. Neither may happen while
         no MEP is open and the pipeline has no slot: then the slot is sealed, and comes back soon.
         """
         if slot.open_meps and slot.closing:
-            return
+            return False
         if not self._is_full(slot):
             if now_ns < slot.deadline_ns or self._waits_for_credits(slot):
-                return
+                return False
             slot.closing = True
             if slot.open_meps:
-                return
+                return True
         self._seal(slot, effects)
+        return True
 
     def _look_soon(self, now_ns: int) -> None:
         """Lower `wake_ns` after a change of MEPs, slots or credits: a postponed slot may be due at once."""
+        if self.wake_ns <= now_ns:
+            return
         for slot in self.pool.filling:
             overdue = slot.deadline_ns <= now_ns and not slot.closing and not self._waits_for_credits(slot)
             if overdue or self._is_full(slot):
@@ -388,7 +396,9 @@ class EventBuilder(BuilderState):
         """The time of the next tick, computed after a tick."""
         # The tick has just found out whether there is pressure.
         has_pressure = bool(self.open) and self._is_pressure_known
-        return next_deadline_ns(now_ns, self.pool.filling, self.open.values(), self._limits, has_pressure=has_pressure)
+        return next_deadline_ns(
+            now_ns, self.pool.filling, self.open.values(), self._limits, self._look_ns, has_pressure=has_pressure
+        )
 
     def _seal(self, slot: Slot, effects: list[Effect]) -> None:
         assert self.run is not None

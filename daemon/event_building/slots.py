@@ -14,7 +14,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 # MFPs are copied to 8-byte aligned offsets: the kernels read 32- and 64-bit words from them.
 ALIGNMENT = 8
 
-_ORDER = list(SlotState)
+_ORDER = {state: place for place, state in enumerate(SlotState)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,17 @@ class Slot:
         by_bytes = (limits.input_bytes - self.committed) // limits.mep_bytes
         return by_bytes if by_bytes < places else places
 
+    def has_place(self, n_events: int) -> bool:
+        """Whether a further MEP with this number of events fits."""
+        limits, state = self.limits, self.state
+        return (
+            not self.closing
+            and (state is SlotState.FILLING or state is SlotState.FREE)
+            and len(self.meps) < self.max_meps
+            and self.events + n_events <= limits.events
+            and self.committed + limits.mep_bytes <= limits.input_bytes
+        )
+
     def open_mep(self, mep: MepRecord) -> None:
         """Reserve memory for a MEP. The caller has checked that there is a place."""
         self.state = SlotState.FILLING
@@ -101,7 +112,7 @@ class Slot:
 
     def advance(self, state: SlotState) -> None:
         """Set the state that the pipeline reports. Raises ValueError for a step back in the order of states."""
-        if _ORDER.index(state) < _ORDER.index(self.state):
+        if _ORDER[state] < _ORDER[self.state]:
             raise ValueError(f"slot {self.index} cannot go from {self.state} to {state}")
         self.state = state
 
@@ -140,10 +151,10 @@ class SlotPool:
     def find_place(self, n_events: int) -> Slot | None:
         """The slot for a new MEP: the first filling slot with a place, else a free slot, else None."""
         for slot in self.filling:
-            if slot.places(n_events) > 0:
+            if slot.has_place(n_events):
                 return slot
         for slot in self.slots:
-            if slot.state is SlotState.FREE and slot.places(n_events) > 0:
+            if slot.state is SlotState.FREE and slot.has_place(n_events):
                 return slot
         return None
 
@@ -167,12 +178,16 @@ class SlotPool:
 
     def free_places(self, events_per_mep: int) -> int:
         """Number of places for MEPs in free slots."""
-        # A free slot is empty, and each MEP asks several times: so its places are not counted slot by slot.
+        return self.free_slots * self.empty_places(events_per_mep)
+
+    @property
+    def free_slots(self) -> int:
+        """Number of free slots."""
         free = 0
         for slot in self.slots:
             if slot.state is SlotState.FREE:
                 free += 1
-        return free and free * self.empty_places(events_per_mep)
+        return free
 
     def empty_places(self, events_per_mep: int) -> int:
         """Number of places for MEPs in one empty slot."""

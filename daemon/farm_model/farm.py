@@ -6,7 +6,6 @@ node. The sources are one feeder, because every MEP has a fragment of each of th
 
 import time
 from collections import deque
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from hltnode.daemon.replay.assignment import AssignmentList, node_for_moved
 from hltnode.daemon.replay.supervisor import NEWS_SECONDS, REASSIGN_SECONDS
 from hltnode.protocol.transport.assignments import MAX_ENTRIES
 from hltnode.protocol.transport.feeder_messages import Nack
-from hltnode.protocol.transport.mep_ranges import as_ranges
 
 EMPTYING_SECONDS = 60.0
 """After the beam and the last fault, the farm gets this time to acknowledge what is left."""
@@ -58,6 +56,9 @@ class Farm:
         self.outputs = FarmOutputs(description)
         self.nodes = [NodeModel(i, self.clock, numbers, times, self, self.counts, self.outputs) for i in range(n_nodes)]
         self.windows = [SendWindow() for _ in self.nodes]
+        for window in self.windows:
+            # As in the supervisor. Otherwise the ranges of acknowledged ids would grow with every MEP.
+            window.in_order = n_nodes > 1
         self._choice, self._share_of = choice_and_share(description.supervisor.policy, n_nodes)
         self._list = AssignmentList()
         self._mep_times = MepTimes(description, of_sources)
@@ -185,10 +186,7 @@ class Farm:
     def _send(self, node: int) -> None:
         """Send what the credits of a node allow."""
         window, now_ns = self.windows[node], self.clock.now_ns
-        while True:
-            frames = window.next_frames(len(PARTS))
-            if not frames.sources:
-                break
+        while (frames := window.next_frames(len(PARTS))).sources:
             window.sent(now_ns, frames, len(frames.sources))
             self._source_free_ns = max(now_ns, self._source_free_ns) + self._fragment_ns
             ready_ns = max(self._source_free_ns, self._over_network(node, now_ns))
@@ -214,29 +212,31 @@ class Farm:
 
     # Messages of the nodes
 
-    def credited(self, node: int, session: int, meps: int) -> None:
-        """A node grants credits."""
+    def credited(self, of: tuple[int, int, int]) -> None:
+        """A session of a node grants credits."""
+        node, session, meps = of
         if session == self.nodes[node].session:
             self.windows[node].credit(meps)
             self._send(node)
             self._dispatch()
 
-    def acknowledged(self, node: int, meps: Iterable[int]) -> None:
+    def acknowledged(self, of: tuple[int, tuple[int, ...]]) -> None:
         """A node acknowledges MEPs. It wrote them, so this holds even if it has died since."""
+        node, meps = of
         window, now_ns, counts = self.windows[node], self.clock.now_ns, self.counts
         kept = [mep for mep in meps if mep in window]
-        for first, last in as_ranges(kept):
-            window.acknowledge(first, last)
         for mep in kept:
+            window.acknowledge(mep, mep)
             self._list.acknowledged(mep)
-            counts.acknowledged += 1
             counts.latency.add(now_ns - self._produced_ns.pop(mep))
+        counts.acknowledged += len(kept)
         counts.in_farm.change(now_ns, -len(kept))
         self._send(node)
         self._dispatch()
 
-    def refused(self, node: int, session: int, nack: Nack) -> None:
-        """A node refuses a part of a MEP: it is sent again later."""
+    def refused(self, of: tuple[int, int, Nack]) -> None:
+        """A session of a node refuses a part of a MEP: it is sent again later."""
+        node, session, nack = of
         if session == self.nodes[node].session:
             self.windows[node].refuse(self.clock.now_ns, nack)
             self._plan_retry(node)

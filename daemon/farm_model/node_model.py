@@ -7,13 +7,12 @@ parts, because only the first and the last fragment decide: they are the two sou
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.deadlines import NEVER_NS
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.event_building.history import History
 from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     AcknowledgedBelow,
@@ -38,6 +37,7 @@ from hltnode.daemon.farm_model.back_ends import BackEnds
 from hltnode.daemon.farm_model.clock import Clock
 from hltnode.daemon.farm_model.consumers import FarmOutputs, NodeOutputs
 from hltnode.daemon.farm_model.measures import FarmCounts
+from hltnode.daemon.farm_model.no_history import NoHistory
 from hltnode.daemon.farm_model.node_numbers import FIRST, PARTS, NodeNumbers, to_ns
 from hltnode.daemon.farm_model.service_times import ServiceTimes
 from hltnode.daemon.monitoring.counters import Counters
@@ -47,21 +47,20 @@ from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 
 RUN = 1
-NOTED = 16
-"""Entries of the history of a builder. The 512 of a node, in 500 nodes, would be 50 MB that every MEP walks through."""
+_TICK = Tick()
 
 
 class Feeders(Protocol):
     """What a node sends to its feeders; the calls come when the message arrives."""
 
-    def credited(self, node: int, session: int, meps: int) -> None:
-        """The node grants credits."""
+    def credited(self, of: tuple[int, int, int]) -> None:
+        """A session of a node grants credits for a number of MEPs."""
 
-    def acknowledged(self, node: int, meps: Iterable[int]) -> None:
-        """The node acknowledges MEPs."""
+    def acknowledged(self, of: tuple[int, tuple[int, ...]]) -> None:
+        """A node acknowledges MEPs."""
 
-    def refused(self, node: int, session: int, nack: Nack) -> None:
-        """The node refuses a part of a MEP."""
+    def refused(self, of: tuple[int, int, Nack]) -> None:
+        """A session of a node refuses a part of a MEP."""
 
     def drained(self, node: int) -> None:
         """The node has no MEP left after a drain."""
@@ -110,11 +109,12 @@ class NodeModel:
             ended=self._computed,
         )
         self._to_gather: deque[Batch] = deque()
-        self._to_write: deque[Batch] = deque()
+        self._to_write: deque[tuple[int, Batch]] = deque()
+        """Gathered batches, and the bytes that are kept of each."""
         self._is_writing = False
         self._farm_outputs = outputs
-        self._to_deliver: deque[tuple[int, Batch]] = deque()
-        """Written batches and the times of their writing; the first one is being sent to the consumers."""
+        self._to_deliver: deque[tuple[int, int, Batch]] = deque()
+        """Times of writing, bytes and batches; the first one is being sent to the consumers."""
         self._outputs: NodeOutputs | None = None
 
     # Sessions
@@ -127,7 +127,7 @@ class NodeModel:
         counters = Counters()
         pool = SlotPool(self._numbers.config.pipeline.slots, self._numbers.slots)
         self.builder = EventBuilder(pool, self._limits, counters)
-        self.builder.history = History(NOTED)
+        self.builder.history = NoHistory()
         self.builder.wake_lowered = self._wake
         self.output = OutputQueue(self._numbers.config.output.queue_bytes)
         if self._farm_outputs.totals:
@@ -207,7 +207,7 @@ class NodeModel:
         now_ns, numbers = self._clock.now_ns, self._numbers
         at_ns = max(now_ns, self._link_free_ns)
         for part in parts:
-            at_ns += int(numbers.part_bytes[part] / numbers.link)
+            at_ns += numbers.part_ns[part]
             arrival_ns = at_ns if part == FIRST else max(at_ns, sources_ready_ns) + last_delay_ns
             self._clock.call_at(arrival_ns + numbers.control_ns, self._arrived, (self.session, mep, part))
         self._link_free_ns = at_ns
@@ -219,10 +219,11 @@ class NodeModel:
         if self._stops:
             self._after_stop.append(partial(self._arrived, of))
             return
-        builder, now_ns = self.builder, self._reading_ns
+        builder, numbers = self.builder, self._numbers
+        now_ns = self._clock.now_ns - self._stood_ns
         builder.counters.fragments_received += 1
-        events = self._numbers.events_per_mep
-        place = builder.place_for(now_ns, RUN, part, mep, self._numbers.part_bytes[part], mep * events, events)
+        events = numbers.events_per_mep
+        place = builder.place_for(now_ns, RUN, part, mep, numbers.part_bytes[part], mep * events, events)
         if isinstance(place, RejectReason):
             self._carry_out(builder.reject(now_ns, place, RUN, part, mep))
         else:
@@ -236,41 +237,43 @@ class NodeModel:
         return self._clock.now_ns - self._stood_ns
 
     def _handle(self, stimulus: Stimulus) -> None:
-        self._carry_out(self.builder.handle(self._reading_ns, stimulus))
+        self._carry_out(self.builder.handle(self._clock.now_ns - self._stood_ns, stimulus))
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case CloseMep(record):
-                    self._counts.build.add(self._reading_ns - record.opened_ns)
-                    self._counts.incomplete += record.close_reason is not CloseReason.COMPLETE
-                case SealSlot(batch):
-                    self.back_ends.submit(batch)
-                case GrantCredit(_, meps):
-                    self._send(partial(self._feeders.credited, self.index, self.session, meps))
-                case Reject(run, reason, source, mep, resend):
-                    self._counts.refused += 1
-                    nack = Nack(run, source, mep, reason, resend)
-                    self._send(partial(self._feeders.refused, self.index, self.session, nack))
+            if isinstance(effect, CloseMep):
+                record = effect.record
+                self._counts.build.add(self._reading_ns - record.opened_ns)
+                self._counts.incomplete += record.close_reason is not CloseReason.COMPLETE
+            elif isinstance(effect, SealSlot):
+                self.back_ends.submit(effect.batch)
+            elif isinstance(effect, GrantCredit):
+                self._send(self._feeders.credited, (self.index, self.session, effect.meps))
+            elif isinstance(effect, Reject):
+                self._counts.refused += 1
+                nack = Nack(effect.run, effect.source, effect.mep, effect.reason, effect.resend)
+                self._send(self._feeders.refused, (self.index, self.session, nack))
 
-    def _send(self, message: Callable[[], None]) -> None:
+    def _send(self, receive: Callable[[Any], None], message: Any) -> None:
         """Messages arrive in the order in which they are sent."""
-        self._clock.call_at(self._clock.now_ns + self._numbers.control_ns, lambda _: message())
+        self._clock.call_at(self._clock.now_ns + self._numbers.control_ns, receive, message)
 
     def _wake(self) -> None:
         wake_ns = self.builder.wake_ns
         if wake_ns < self._tick_ns:
             self._tick_ns = wake_ns
-            self._clock.call_at(max(wake_ns + self._stood_ns, self._clock.now_ns), self._tick, (self.session, wake_ns))
+            at_ns, now_ns = wake_ns + self._stood_ns, self._clock.now_ns
+            self._clock.call_at(at_ns if at_ns > now_ns else now_ns, self._tick, (self.session, wake_ns))
 
     def _tick(self, of: tuple[int, int]) -> None:
         # A tick that was lowered since has run earlier; one of another session must not run.
-        if of == (self.session, self._tick_ns) and self.is_up:
+        session, wake_ns = of
+        if wake_ns == self._tick_ns and session == self.session and self.is_up:
             if self._stops:
                 self._after_stop.append(partial(self._tick, of))
                 return
             self._tick_ns = NEVER_NS
-            self._handle(Tick())
+            self._handle(_TICK)
             if self.builder.wake_ns < NEVER_NS:
                 self._wake()
 
@@ -285,8 +288,9 @@ class NodeModel:
         """Copy kept events out of the slots while the output has room for another batch."""
         while self._to_gather and self.output.has_room():
             batch = self._to_gather.popleft()
-            self.output.put(self._kept_bytes(batch))
-            self._to_write.append(batch)
+            kept = round(batch.n_events * self._numbers.written_bytes_per_event)
+            self.output.put(kept)
+            self._to_write.append((kept, batch))
             self._handle(SlotFreed(batch.slot))
         self.write()
 
@@ -294,12 +298,12 @@ class NodeModel:
         """Write the next batch if the disk is free and works."""
         if self._to_write and not self._is_writing and not self.full_disk:
             self._is_writing = True
-            batch = self._to_write.popleft()
-            written_ns = self._clock.now_ns + int(self._kept_bytes(batch) / self._numbers.disk)
-            self._clock.call_at(written_ns, self._written, (self.session, batch))
+            kept, batch = self._to_write.popleft()
+            written_ns = self._clock.now_ns + int(kept / self._numbers.disk)
+            self._clock.call_at(written_ns, self._written, (self.session, kept, batch))
 
-    def _written(self, of: tuple[int, Batch]) -> None:
-        session, batch = of
+    def _written(self, of: tuple[int, int, Batch]) -> None:
+        session, kept, batch = of
         if session != self.session:
             return
         if self._stops:
@@ -307,9 +311,9 @@ class NodeModel:
             return
         self._is_writing = False
         if self._outputs is None:
-            self._delivered(batch)
+            self._delivered(kept, batch)
             return
-        self._to_deliver.append((self._clock.now_ns, batch))
+        self._to_deliver.append((self._clock.now_ns, kept, batch))
         if len(self._to_deliver) == 1:
             self._deliver(self._outputs)
         # The disk does not wait for the consumers.
@@ -318,7 +322,7 @@ class NodeModel:
     def _deliver(self, outputs: NodeOutputs) -> None:
         """Send the first written batch to the consumers, and then the next ones until one must wait."""
         while self._to_deliver:
-            batch = self._to_deliver[0][1]
+            batch = self._to_deliver[0][2]
             outputs.begin(len(batch.meps), batch.n_events)
             if not self._is_delivered(outputs):
                 return
@@ -326,9 +330,9 @@ class NodeModel:
     def _is_delivered(self, outputs: NodeOutputs) -> bool:
         if not outputs.advance():
             return False
-        written_ns, batch = self._to_deliver.popleft()
+        written_ns, kept, batch = self._to_deliver.popleft()
         self._counts.delivery.add(self._clock.now_ns - written_ns)
-        self._delivered(batch)
+        self._delivered(kept, batch)
         return True
 
     def _deliver_again(self, session: int) -> None:
@@ -340,17 +344,14 @@ class NodeModel:
         elif self._is_delivered(self._outputs):
             self._deliver(self._outputs)
 
-    def _delivered(self, batch: Batch) -> None:
+    def _delivered(self, kept: int, batch: Batch) -> None:
         """The files and all consumers have a batch: its MEPs are acknowledged."""
-        meps = tuple(record.mep for record in batch.meps)
+        meps = tuple([record.mep for record in batch.meps])
         self._handle(MepsAcknowledged(meps))
-        self._send(lambda: self._feeders.acknowledged(self.index, meps))
-        self.output.take(self._kept_bytes(batch))
+        self._send(self._feeders.acknowledged, (self.index, meps))
+        self.output.take(kept)
         self._gather()
         self._look_if_drained()
-
-    def _kept_bytes(self, batch: Batch) -> int:
-        return round(batch.n_events * self._numbers.written_bytes_per_event)
 
     def _look_if_drained(self) -> None:
         if self.draining and self.builder.is_idle:

@@ -29,7 +29,7 @@ class NodeNumbers:
     slots: SlotLimits
     events_per_mep: int
     part_bytes: tuple[int, int]
-    link: float
+    part_ns: tuple[int, int]
     disk: float
     written_bytes_per_event: float
     control_ns: int
@@ -40,6 +40,7 @@ class NodeNumbers:
         """The numbers of a description."""
         config, nodes = description.node_config(), description.nodes
         limits = slot_limits(config)
+        link = nodes.link_bytes_per_second * 1e-9
         sources = max(1, description.readout.sources)
         first = _padded(description.mep_bytes / sources)
         parts = first, _padded(description.mep_bytes - first) if sources > 1 else PADDING
@@ -57,7 +58,7 @@ class NodeNumbers:
             slots=slots,
             events_per_mep=description.readout.events_per_mep,
             part_bytes=parts,
-            link=nodes.link_bytes_per_second * 1e-9,
+            part_ns=(int(parts[FIRST] / link), int(parts[LAST] / link)),
             disk=nodes.disk_bytes_per_second * 1e-9,
             written_bytes_per_event=nodes.accepted * description.readout.event_bytes,
             control_ns=to_ns(nodes.control_seconds),

@@ -48,7 +48,8 @@ class RoundRobin:
 
 def _free_share(window: SendWindow) -> float:
     # A window above its credits must not pass for a lost node.
-    return max(0.0, window.free_share)
+    share = window.free_share
+    return share if share > 0.0 else 0.0
 
 
 def _few_meps(window: SendWindow) -> float:

@@ -12,16 +12,37 @@ from hltnode.daemon.farm_model.node_numbers import PARTS
 from hltnode.daemon.farm_model.results import broken_identities
 from hltnode.daemon.farm_model.tables import TextTable, number
 from tests.daemon.fakes import SOURCES
-from tests.farm.real import EVENTS_PER_MEP, SECTIONS, Fault, RealRun
+from tests.farm.real import EVENTS_PER_MEP, SECTIONS, WAITING, Fault, Pause, RealRun
 
+LATE_SECONDS = 1.0
+"""Only a consumer that pauses makes a MEP that late."""
 GOOD = 0.15
 """Largest difference that needs no reason."""
 
 
 def model_of(
-    n_nodes: int, meps: int, mep_seconds: float, faults: Sequence[Fault], service: dict[str, float], event_bytes: float
+    n_nodes: int,
+    meps: int,
+    mep_seconds: float,
+    faults: Sequence[Fault],
+    service: dict[str, float],
+    event_bytes: float,
+    paused: Pause | None = None,
 ) -> FarmDescription:
     """The farm of a real run as a description of the model."""
+    node: dict[str, dict[str, Any]] = dict(SECTIONS)
+    consumers = []
+    if paused is not None:
+        # The queue of a node and all buffers on the way are one queue in the model.
+        node["decisions"] = {**WAITING["decisions"], "queue": paused.queue}
+        consumers = [
+            {
+                "output": "decisions",
+                "messages_per_second": 1e5,
+                "pause_at_seconds": paused.at,
+                "pause_seconds": paused.seconds,
+            }
+        ]
     return parse_description(
         {
             # The last MEP comes before the end, whatever the rounding.
@@ -34,7 +55,8 @@ def model_of(
             },
             "nodes": {"count": n_nodes, "accepted": 0.5, "disk_bytes_per_second": 1e9},
             "service": service,
-            "node": SECTIONS,
+            "node": node,
+            "consumers": consumers,
             "faults": [
                 {
                     "kind": fault.kind.value,
@@ -95,6 +117,10 @@ def rows_of(scenario: str, real: RealRun, farm: Farm) -> list[Row]:
         Row(scenario, "MEPs sent again", real.report.resent / len(SOURCES), resent),
         Row(scenario, "credits", real.credits, credits),
     ]
+    if real.paused is not None:
+        edges, n = counts.latency.histogram()
+        late = LATE_SECONDS
+        found.append(Row(scenario, f"later than {late:g} s", float((times > late).sum()), float(n[edges > late].sum())))
     if scenario.startswith("greatest"):
         longest = counts.latency.max_ns * 1e-9
         rate = real.report.meps / real.report.seconds

@@ -18,10 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvloop
+import zmq
 
 from hltnode.daemon.commands.node.serving import follow_signals
 from hltnode.daemon.common import log
-from hltnode.daemon.common.vocabulary import LogFormat
+from hltnode.daemon.common.vocabulary import LogFormat, SlowConsumerPolicy
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
@@ -33,6 +34,17 @@ EVENT_SECONDS = 3e-3
 """Long beside the delays of a machine with other work, which the model does not have."""
 FACTOR, TIMES = "factor", "times"
 LAST_STATUS = "last-status-"
+
+
+SMALL_BUFFER = 4096
+
+
+class SmallBuffers(zmq.Context[zmq.Socket[bytes]]):
+    """A context whose sockets have small buffers in the kernel: a consumer that pauses is soon noticed."""
+
+    def __init__(self, io_threads: int = 1) -> None:
+        super().__init__(io_threads)
+        self.setsockopt(zmq.SNDBUF, SMALL_BUFFER)
 
 
 class BackEnd(threading.Thread):
@@ -100,6 +112,8 @@ async def main(config_file: Path) -> int:
     """Run the node; its exit code."""
     config = load_config(config_file)
     back_end = BackEnd(config_file.parent)
+    if config.decisions.policy is SlowConsumerPolicy.WAIT:
+        zmq.Context = SmallBuffers  # type: ignore[assignment, misc]
 
     def create_node() -> Node:
         engine = PacedEngine(batch_limits(config), back_end)

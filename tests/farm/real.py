@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,8 @@ SECTIONS = {
     },
 }
 """What nodes and model have in common."""
+WAITING = {"decisions": {"policy": "wait", "queue": 1}}
+"""Nodes that wait for slow subscribers."""
 ROOT = Path(__file__).resolve().parents[2]
 SERVE = ("/usr/bin/env", f"PYTHONPATH={ROOT}", HLTNODE[0], "-m", "tests.farm.paced_node")
 RETURN_SECONDS = 120.0
@@ -63,6 +67,18 @@ class Fault:
     at: float
     seconds: float
     factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A subscriber of decisions does not read: start after the first MEP, and duration, in seconds.
+
+    queue: messages that each node could send meanwhile; known after a run.
+    """
+
+    at: float
+    seconds: float
+    queue: int = 0
 
 
 @dataclass(slots=True)
@@ -80,6 +96,8 @@ class RealRun:
     event_bytes: float
     accounting_closes: bool
     meps_of_node: list[int] = field(default_factory=list)
+    paused: Pause | None = None
+    """The pause of the second subscriber with the times that it really had."""
 
 
 class ScheduledPacer(Pacer):
@@ -142,13 +160,63 @@ class Decided(threading.Thread):
         self.join()
 
 
+class PausingSubscriber(threading.Thread):
+    """Reads decisions beside `Decided`, with small buffers, and pauses once.
+
+    The number of messages that the nodes send during the pause is the room of their queues and of all buffers on the
+    way.
+    """
+
+    def __init__(self, nodes: Sequence[LocalNode], pause: Pause) -> None:
+        super().__init__(daemon=True)
+        self.paused: Pause | None = None
+        self._nodes, self._pause = nodes, pause
+        self._first_s = math.inf
+        self._received = 0
+        self._ending = threading.Event()
+
+    def run(self) -> None:
+        """Read until the end."""
+        with zmq.Context() as context, context.socket(zmq.SUB) as socket:
+            for option, value in ((zmq.LINGER, 0), (zmq.RCVHWM, 1), (zmq.RCVBUF, 4096)):
+                socket.setsockopt(option, value)
+            socket.subscribe(b"")
+            for node in self._nodes:
+                socket.connect(node.decisions)
+            while not self._ending.is_set():
+                if socket.poll(20):
+                    socket.recv()
+                    self._received += 1
+                elif self.paused is None and time.monotonic() >= self._first_s + self._pause.at:
+                    self.paused = self._paused(self._first_s)
+
+    def _paused(self, first_s: float) -> Pause:
+        begin = time.monotonic()
+        time.sleep(self._pause.seconds)
+        sent = sum(int(metric(node, "hltnode_decisions_published_total")) for node in self._nodes)
+        queue = (sent - self._received) // len(self._nodes)
+        return Pause(at=begin - first_s, seconds=time.monotonic() - begin, queue=max(1, queue))
+
+    def note_first(self, first_s: float) -> None:
+        """The first MEP is fed."""
+        self._first_s = first_s
+
+    def end(self) -> None:
+        """End the thread."""
+        self._ending.set()
+        self.join()
+
+
 @contextlib.contextmanager
-def real_nodes(folder: Path, n: int, started: Processes) -> Iterator[list[LocalNode]]:
-    """Nodes with a paced back end, running."""
+def real_nodes(
+    folder: Path, n: int, started: Processes, sections: Mapping[str, dict[str, Any]] = MappingProxyType({})
+) -> Iterator[list[LocalNode]]:
+    """Nodes with a paced back end, running. sections: of their configuration, beside SECTIONS."""
     nodes = [LocalNode(f"node{i}", folder / f"node{i}", started, SERVE) for i in range(n)]
     for node in nodes:
         node.configure(
-            NodeSettings(chain=CHAIN, backend="cpu", threads=1, sections=SECTIONS), [each.url for each in nodes]
+            NodeSettings(chain=CHAIN, backend="cpu", threads=1, sections={**SECTIONS, **sections}),
+            [each.url for each in nodes],
         )
         node.start()
     wait_until_running(nodes)
@@ -239,12 +307,21 @@ def strike(nodes: Sequence[LocalNode], fault: Fault, first_s: float, is_fed: thr
 
 
 def run_real(
-    folder: Path, n_nodes: int, meps: int, mep_seconds: float, faults: Sequence[Fault], started: Processes
+    folder: Path,
+    n_nodes: int,
+    meps: int,
+    mep_seconds: float,
+    faults: Sequence[Fault],
+    started: Processes,
+    pause: Pause | None = None,
 ) -> RealRun:
-    """Run a farm once."""
-    with real_nodes(folder, n_nodes, started) as nodes:
+    """Run a farm once. pause: nodes wait for a second subscriber, which pauses."""
+    with real_nodes(folder, n_nodes, started, WAITING if pause else {}) as nodes:
         decided = Decided([node.decisions for node in nodes])
         decided.start()
+        pausing = PausingSubscriber(nodes, pause) if pause else None
+        if pausing is not None:
+            pausing.start()
         struck: list[Fault] = []
         threads: list[threading.Thread] = []
         is_fed, is_over = threading.Event(), threading.Event()
@@ -257,6 +334,8 @@ def run_real(
         def ready() -> None:
             wait_for(lambda: all(has_credits(node) for node in nodes))
             first_s = time.monotonic()
+            if pausing is not None:
+                pausing.note_first(first_s)
             for fault in faults:
                 threads.append(threading.Thread(target=strike_and_stay, args=(fault, first_s), daemon=True))
                 threads[-1].start()
@@ -267,6 +346,9 @@ def run_real(
         wait_until_running(nodes)
         wait_for(lambda: len(decided.at) == meps)
         decided.end()
+        if pausing is not None:
+            wait_for(lambda: pausing.paused is not None)
+            pausing.end()
         statuses = [node.status() for node in nodes]
         credits = sum(int(metric(node, "hltnode_credits_granted_total")) for node in nodes)
         service = [
@@ -289,6 +371,7 @@ def run_real(
         event_bytes=size / (meps * EVENTS_PER_MEP),
         accounting_closes=all(status is not None and closes(status["accounting"]) for status in statuses),
         meps_of_node=[sum(name == node.name for name in decided.nodes.values()) for node in nodes],
+        paused=pausing.paused if pausing else None,
     )
 
 

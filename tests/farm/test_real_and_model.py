@@ -10,7 +10,7 @@ from hltnode.daemon.commands.farm.local.processes import processes
 from hltnode.daemon.farm_model.description import FaultKind, Policy
 from tests.farm.comparison import GOOD, Row, model_of, run_model, table_of
 from tests.farm.paced_node import EVENT_SECONDS, OVERHEAD_SECONDS
-from tests.farm.real import Decided, Fault, feed, fitted_service, has_credits, metric, real_nodes, wait_for
+from tests.farm.real import Decided, Fault, Pause, feed, fitted_service, has_credits, metric, real_nodes, wait_for
 
 MEPS = 60
 MEP_SECONDS = 0.001
@@ -66,6 +66,21 @@ def test_the_policies_of_the_model_have_the_order_that_real_credits_make() -> No
         for policy in Policy
     }
     assert mean[Policy.CREDITS] < mean[Policy.ROUND_ROBIN]
+
+
+def test_a_subscriber_that_pauses_holds_back_all_meps_but_those_in_its_queue() -> None:
+    """20 MEPs a second for 5 s; the queue has 10 of them, so the next one waits for the rest of 4 s."""
+
+    def longest_s(queue: int) -> float:
+        pause = Pause(at=1.0, seconds=4.0, queue=queue)
+        farm = run_model(model_of(1, 100, 0.05, [], SERVICE, 100.0, pause))
+        [consumers] = farm.outputs.totals.values()
+        assert consumers.sent == farm.counts.acknowledged == 100
+        return farm.counts.latency.max_ns * 1e-9
+
+    assert longest_s(1000) < 0.5
+    assert longest_s(10) == pytest.approx(4.0 - 10 / 20, abs=0.4)
+    assert longest_s(40) == pytest.approx(4.0 - 40 / 20, abs=0.4)
 
 
 def test_measured_times_of_batches_become_overhead_rate_and_spread() -> None:

@@ -1,7 +1,6 @@
 """hltnode farm: a model of many nodes, its measurements, and the size of a farm."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +29,6 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.farm.up import up
 from hltnode.daemon.commands.result_files import require_new, result_file
 from hltnode.daemon.commands.terminal import echo
-from hltnode.processing.framework.installation import extra_hint
 
 if TYPE_CHECKING:
     from hltnode.daemon.farm_model.sizing import Site
@@ -94,11 +92,9 @@ def model(
     with user_errors():
         require_files(farm)
         require_writable(json, report, reads=[farm])
-        if find_spec("simpy") is None:
-            raise ValueError(f"hltnode farm model needs simpy: {extra_hint('farm')}")
         if report is not None:
             require_packages("--report", "matplotlib")
-        # Local imports: `--help` needs no model, and a message about a missing library comes before its import.
+        # Local imports: `--help` needs no model.
         from hltnode.daemon.farm_model.description import load_description
         from hltnode.daemon.farm_model.questions import Questions, answers
         from hltnode.daemon.farm_model.tables import tables_of

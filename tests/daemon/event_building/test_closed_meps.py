@@ -33,6 +33,30 @@ def test_a_closed_mep_refuses_what_had_arrived_as_duplicate_and_the_rest_as_late
     assert refusals(closed, 3, 11) == [RejectReason.LATE, RejectReason.LATE]
 
 
+def test_a_complete_mep_refuses_every_source_as_duplicate() -> None:
+    closed = ClosedMeps(SPAN)
+    closed.close(3)
+    assert closed.is_closed(3)
+    assert [closed.refusal(3, source) for source in (OWN, OTHER)] == [RejectReason.DUPLICATE] * 2
+
+
+def test_the_sources_of_an_incomplete_mep_are_forgotten_with_its_entry_of_the_ring() -> None:
+    closed = ClosedMeps(SPAN)
+    closed.close(3, OWN)
+    closed.raise_floor(4)
+    closed.close(3 + SPAN)
+    assert not closed._sources_of
+
+
+def test_a_mep_that_returns_after_an_incomplete_close_can_be_complete() -> None:
+    closed = ClosedMeps(SPAN)
+    closed.close(3, OWN)
+    closed.revoke([(3, 3)])
+    closed.give_back([(3, 3)])
+    closed.close(3)
+    assert closed.refusal(3, OTHER) is RejectReason.DUPLICATE
+
+
 def test_meps_of_an_earlier_session_are_duplicates_and_those_of_another_node_are_revoked() -> None:
     closed = ClosedMeps(SPAN, done=[(1, 2)], revoked=[(2, 3)])
     assert refusals(closed, 0, 1, 2, 3, 4) == [

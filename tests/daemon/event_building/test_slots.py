@@ -43,6 +43,20 @@ def test_the_events_of_a_slot_limit_its_places() -> None:
     assert slot.places(10) == 0
 
 
+@pytest.mark.parametrize("limit", ["events", "meps", "bytes", "closing", "state", "none"])
+def test_each_limit_of_a_slot_leaves_no_place_for_a_mep(limit: str) -> None:
+    """One more event, MEP or byte than `none`, where there is exactly one place."""
+    slot = SlotPool(2, LIMITS).slots[0]
+    slot.max_meps = 3
+    slot.meps = [record()] * (3 if limit == "meps" else 2)
+    slot.events = 31 if limit == "events" else 30
+    slot.committed = 3073 if limit == "bytes" else 3072
+    slot.closing = limit == "closing"
+    slot.state = SlotState.SEALED if limit == "state" else SlotState.FILLING
+    assert slot.has_place(10) == (limit == "none")
+    assert slot.places(10) == (limit == "none")
+
+
 def test_a_new_mep_goes_to_the_slot_that_fills_longest() -> None:
     pool = SlotPool(2, LIMITS)
     first = pool.find_place(40)

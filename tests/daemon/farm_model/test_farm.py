@@ -305,6 +305,14 @@ def test_the_work_for_a_mep_does_not_grow_with_the_number_of_nodes() -> None:
     assert calls_of_a_mep(100) == pytest.approx(calls_of_a_mep(10), rel=0.1)
 
 
+def test_the_memory_of_a_farm_does_not_grow_with_its_meps() -> None:
+    """The ids of one node lie between those of the other; a hello confirms that all ids below a floor are done."""
+    farm = run(seconds=0.9)
+    assert farm.counts.acknowledged > 800
+    assert [len(window.acked.ranges()) for window in farm.windows] == [1, 1]
+    assert [node.builder.history.lines() for node in farm.nodes] == [[], []]
+
+
 def test_the_environment_does_not_change_a_farm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_PIPELINE__SLOTS", "9")
     assert described().node_config().pipeline.slots == 3

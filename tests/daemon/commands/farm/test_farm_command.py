@@ -1,8 +1,6 @@
 """hltnode farm: results for people and machines, and errors that a user can correct."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -80,18 +78,6 @@ def test_without_a_rate_this_machine_is_measured_with_simulated_events(
     assert result.output.startswith(f"measured  {found['node_events_per_second'] / 1e3:.4g} kHz on this machine")
     assert 0.0 <= found["accepted"] <= 1.0
     assert len(list((tmp_path / "cache" / "hltnode" / "samples").glob("*.mdf"))) == 1
-
-
-def test_a_size_needs_no_simpy(tmp_path: Path) -> None:
-    """The extra `farm` is for the model alone, which names it."""
-    for arguments, expected in (
-        ("size --rate 1MHz --event-bytes 60k --sources 36 --node-rate 50kHz --accepted 0.05", "nodes     24"),
-        (f"model {EXAMPLES / 'farm-small.toml'}", "[farm]"),
-    ):
-        code = "import sys; sys.modules['simpy'] = None; from hltnode.daemon.cli import app; app()"
-        command = [sys.executable, "-c", code, "farm", *arguments.split()]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert expected in done.stdout + done.stderr, done.stderr
 
 
 def test_damaged_events_are_left_out_of_a_measurement_and_named(tmp_path: Path) -> None:
