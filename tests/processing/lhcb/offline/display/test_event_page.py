@@ -75,8 +75,8 @@ def test_the_page_has_cells_and_clusters_of_the_calorimeter() -> None:
     assert any(track["electron"] for track in content["tracks"])
 
 
-def test_the_page_has_downstream_tracks_v0s_and_stubs() -> None:
-    drawn = scene_of_downstream_tracks()
+def test_the_page_has_downstream_tracks_v0s_and_stubs(shared: Path) -> None:
+    drawn = scene_of_downstream_tracks(shared)
     content = content_of(event_page(drawn, source="minbias.mdf"))
     kinds = [track["kind"] for track in content["tracks"]]
     assert kinds.count("downstream") == sum(track.kind == "downstream" for track in drawn.tracks) > 0

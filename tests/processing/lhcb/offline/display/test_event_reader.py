@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.ecal import EcalGeometry
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
@@ -27,10 +29,10 @@ from tests.processing.lhcb.full_events import full_events
 VELO_BANK = LhcbBankType.VP_RETINA_CLUSTER
 
 
-def reader(sequence: str | None = None, *, run_lines: bool = False) -> EventReader:
+def reader(sequence: str | None = None, *, run_lines: bool = False, geometry: Path | None = None) -> EventReader:
     trigger = CHAIN.load_trigger(None, sequence)
-    geometry = CHAIN.with_sequence(sequence).load_geometry(None)
-    return EventReader(CHAIN, create_backend("cpu", CHAIN.kernels, threads=1), geometry, trigger, run_lines=run_lines)
+    constants = CHAIN.with_sequence(sequence).load_geometry(geometry)
+    return EventReader(CHAIN, create_backend("cpu", CHAIN.kernels, threads=1), constants, trigger, run_lines=run_lines)
 
 
 @cache
@@ -84,16 +86,17 @@ def test_cells_and_clusters_of_the_calorimeter_are_those_of_the_event() -> None:
 
 
 @cache
-def scene_of_downstream_tracks() -> Scene:
-    """Of some dense events that with most downstream V0s, and with muon stubs."""
-    of = reader("hlt1_2026")
-    scenes = [of.read(banks) for banks in full_events(3, 5)]
+def scene_of_downstream_tracks(shared: Path) -> Scene:
+    """A real event with downstream V0s and a muon stub."""
+    of = reader("hlt1_2026", geometry=shared / "data" / "lhcb-geometry")
+    [file] = (shared / "data" / "lhcb-minbias-mdf").glob("*_retina3_*.mdf")
+    found = of.read(list(next(iter(read_events(file)))))
     of.close()
-    return max(scenes, key=lambda it: (len(it.downstream_v0s) > 0, len(it.stubs)))
+    return found
 
 
-def test_downstream_tracks_their_vertices_and_stubs_are_drawn() -> None:
-    drawn = scene_of_downstream_tracks()
+def test_downstream_tracks_their_vertices_and_stubs_are_drawn(shared: Path) -> None:
+    drawn = scene_of_downstream_tracks(shared)
     tracks = [(i, track) for i, track in enumerate(drawn.tracks) if track.kind == DOWNSTREAM_PART]
     assert len(tracks) > 3
     assert drawn.downstream_v0s
