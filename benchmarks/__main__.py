@@ -34,6 +34,7 @@ FOLDERS = {
         "velo_partners",
         "lines",
         "composites",
+        "beyond",
         "occupancy",
         "simulation",
     ),

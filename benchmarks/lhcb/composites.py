@@ -14,6 +14,7 @@ from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.lines.composite_lines import COMPOSITES
+from hltnode.processing.lhcb.lines.downstream_composites import COMPOSITES as DOWNSTREAM_COMPOSITES
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.composite import Composite, as_input
 from hltnode.processing.selection.lines.inputs import Input
@@ -55,7 +56,7 @@ def many_composites(sequence: str, n: int) -> TriggerConfig:
     """The default lines and a line for each of n composites, those of the menu in turn."""
     default = CHAIN.load_trigger(None, sequence)
     have = set(CHAIN.with_sequence(sequence).sequence.columns)
-    usable = [each for each in COMPOSITES if have.issuperset(each.combination.reads)]
+    usable = [each for each in (*COMPOSITES, *DOWNSTREAM_COMPOSITES) if have.issuperset(each.combination.reads)]
     lines = []
     for i in range(n):
         composite = _copy(usable[i % len(usable)], i // len(usable))

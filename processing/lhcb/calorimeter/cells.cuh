@@ -15,17 +15,20 @@ __device__ float ecal_cell_energy(const ecal_geometry& geometry, uint32_t cell, 
     return geometry.gain[cell] * (static_cast<float>(adc) - geometry.pedestal);
 }
 
-/// A straight line in z.
-struct ecal_line {
-    float x, y;  // mm, at z = 0
-    float tx, ty;
+/// A straight line in z, or one in each lane of a vector.
+template <typename Real>
+struct ecal_line_of {
+    Real x, y;  // mm, at z = 0
+    Real tx, ty;
 
     /// z at which it crosses a plane of the calorimeter.
-    __device__ float z_at(const float (&plane)[4]) const
+    __device__ Real z_at(const float (&plane)[4]) const
     {
         return -(plane[0] * x + plane[1] * y + plane[3]) / (plane[0] * tx + plane[1] * ty + plane[2]);
     }
 };
+
+using ecal_line = ecal_line_of<float>;
 
 /// Integer below a number of magnitude below 2^24.
 __device__ int32_t floor_to_int(float value)
@@ -76,15 +79,19 @@ struct ecal_energy_sum {
     static constexpr uint32_t max_depths = 6;
     const ecal_geometry* geometry;
     const int16_t* adc;
-    ecal_line line;
     uint32_t n_cells = 0;
     uint32_t cells[max_depths] = {};
     float energy = 0.f;
 
-    /// Add the cell at a depth. Returns true if it was read out.
-    __device__ bool add(float z)
+    /// Add the cell of a line at a depth. Returns true if it was read out.
+    __device__ bool add(const ecal_line& line, float z)
     {
-        const uint32_t cell = ecal_cell_of(*geometry, line.x + z * line.tx, line.y + z * line.ty, z);
+        return add_cell(ecal_cell_of(*geometry, line.x + z * line.tx, line.y + z * line.ty, z));
+    }
+
+    /// Add a cell, or no_ecal_cell. Returns true if it was read out.
+    __device__ bool add_cell(uint32_t cell)
+    {
         if (cell == no_ecal_cell || adc[cell] == no_ecal_adc) return false;
         const float of_cell = ecal_cell_energy(*geometry, cell, adc[cell]);
         bool is_new = of_cell > 0.f;

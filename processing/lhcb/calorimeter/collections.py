@@ -64,6 +64,7 @@ ECAL_GEOMETRY = Record(
             ("cell_of_channel", "<u2", (MAX_CARDS, CHANNELS_OF_CARD)),
             ("card_of_slot", "<u2", (N_SOURCES, BOARDS_OF_SOURCE)),
             ("is_card", "u1", (MAX_CARDS,)),
+            ("sine", "<f4", (N_CELLS,)),
         ]
     ),
     {
@@ -80,6 +81,7 @@ ECAL_GEOMETRY = Record(
         "cell_of_channel": "or no_ecal_cell",
         "card_of_slot": "by source, or no_ecal_card",
         "is_card": "0 for a code that no card has",
+        "sine": "of the angle between the beam and the line from the origin to the cell",
     },
 )
 """The calorimeter for kernels: EcalGeometry.to_bytes()."""

@@ -17,6 +17,8 @@ namespace hlt {
 
 /// The cells of an event, and a bit for each seed.
 struct ecal_seeds {
+    static constexpr uint32_t n_words = n_ecal_cells / 32u;
+
     const ecal_geometry& geometry;
     const int16_t* adc;
     const uint32_t* bits;
@@ -26,6 +28,15 @@ struct ecal_seeds {
         for (const uint16_t neighbour : geometry.neighbours[cell])
             if (neighbour != no_ecal_cell && adc[neighbour] >= adc[cell]) return false;
         return true;
+    }
+
+    /// Bits of those of 32 cells that are seeds; `first`: the first cell.
+    __device__ uint32_t seeds_of_word(uint32_t first, int32_t min_seed_adc) const
+    {
+        uint32_t found = 0;
+        for (uint32_t i = 0; i < 32u; ++i)
+            if (adc[first + i] >= min_seed_adc && energy(first + i) > 0.f && is_maximum(first + i)) found |= 1u << i;
+        return found;
     }
 
     __device__ float energy(uint32_t cell) const { return ecal_cell_energy(geometry, cell, adc[cell]); }
@@ -41,21 +52,19 @@ struct ecal_seeds {
     }
 };
 
-}  // namespace hlt
-
-HLT_KERNEL(ecal_find_clusters)
+/// Find the clusters of an event. `Seeds`: ecal_seeds or another form of it. `seed_bits`, `scratch`: shared memory, for
+/// ecal_seeds::n_words words and for block_exclusive_sum.
+template <typename Seeds, typename Parameters>
+__device__ void find_ecal_clusters(const Parameters& p, uint32_t event, uint32_t* seed_bits, uint32_t* scratch)
 {
-    const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
-    constexpr uint32_t n_words = hlt::n_ecal_cells / 32u;
-    __shared__ uint32_t seed_bits[n_words];
-    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
-    const hlt::ecal_geometry& geometry = *p.ecal_geometry;
-    const hlt::ecal_seeds seeds{geometry, p.events.ecal_adc + event * hlt::n_ecal_cells, seed_bits};
+    constexpr uint32_t n_words = ecal_seeds::n_words;
     if (p.events.ecal_cells[event] == 0u) {
         if (threadIdx.x == 0) p.ecal_clusters.count[event] = 0;
         return;
     }
+    const ecal_geometry& geometry = *p.ecal_geometry;
+    const Seeds seeds{geometry, p.events.ecal_adc + event * n_ecal_cells, seed_bits};
     const uint32_t first = p.ecal_clusters.first(event);
     const int32_t min_seed_adc = static_cast<int32_t>(p.min_seed_adc);
     const int32_t min_neighbour_adc = static_cast<int32_t>(p.min_neighbour_adc);
@@ -64,25 +73,21 @@ HLT_KERNEL(ecal_find_clusters)
     uint32_t n_seeds = 0;
     for (uint32_t base = 0; base < n_words; base += blockDim.x) {
         const uint32_t word = base + threadIdx.x;
-        uint32_t found = 0;
-        for (uint32_t i = 0; word < n_words && i < 32u; ++i) {
-            const uint32_t cell = 32u * word + i;
-            if (seeds.adc[cell] >= min_seed_adc && seeds.energy(cell) > 0.f && seeds.is_maximum(cell)) found |= 1u << i;
-        }
+        const uint32_t found = word < n_words ? seeds.seeds_of_word(32u * word, min_seed_adc) : 0u;
         if (word < n_words) seed_bits[word] = found;
         uint32_t total;
-        uint32_t at = n_seeds + hlt::block_exclusive_sum(static_cast<uint32_t>(__popc(found)), scratch, total);
-        for (uint32_t left = found; left != 0u && at < hlt::max_ecal_clusters; left &= left - 1u) {
+        uint32_t at = n_seeds + block_exclusive_sum(static_cast<uint32_t>(__popc(found)), scratch, total);
+        for (uint32_t left = found; left != 0u && at < max_ecal_clusters; left &= left - 1u) {
             const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;
             p.ecal_clusters.seed[first + at++] = static_cast<uint16_t>(32u * word + i);
         }
         n_seeds += total;
     }
     __syncthreads();
-    const uint32_t n_clusters = hlt::min_of(n_seeds, hlt::max_ecal_clusters);
+    const uint32_t n_clusters = min_of(n_seeds, max_ecal_clusters);
     if (threadIdx.x == 0) {
         p.ecal_clusters.count[event] = n_clusters;
-        if (n_seeds > n_clusters) p.events.flags[event] |= hlt::overflow;
+        if (n_seeds > n_clusters) p.events.flags[event] |= overflow;
     }
 
     for (uint32_t i = first + threadIdx.x; i < first + n_clusters; i += blockDim.x) {
@@ -90,7 +95,7 @@ HLT_KERNEL(ecal_find_clusters)
         const float of_seed = seeds.energy(seed);
         float energy = of_seed, to_x = 0.f, to_y = 0.f;
         for (const uint16_t cell : geometry.neighbours[seed]) {
-            if (cell == hlt::no_ecal_cell || seeds.adc[cell] <= min_neighbour_adc) continue;
+            if (cell == no_ecal_cell || seeds.adc[cell] <= min_neighbour_adc) continue;
             float of_cell = seeds.energy(cell);
             if (p.share != 0u) of_cell *= of_seed / (of_seed + seeds.energy_of_others(seed, cell));
             energy += of_cell;
@@ -99,11 +104,20 @@ HLT_KERNEL(ecal_find_clusters)
         }
         const float x = geometry.x[seed] + to_x / energy, y = geometry.y[seed] + to_y / energy;
         const float radius2 = x * x + y * y;
-        constexpr float z = hlt::ecal_shower_maximum_z;
+        constexpr float z = ecal_shower_maximum_z;
         p.ecal_clusters.x[i] = x;
         p.ecal_clusters.y[i] = y;
         p.ecal_clusters.energy[i] = energy;
         p.ecal_clusters.et[i] = energy * sqrtf(radius2 / (radius2 + z * z));
         p.ecal_clusters.e19[i] = of_seed / energy;
     }
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(ecal_find_clusters)
+{
+    __shared__ uint32_t seed_bits[hlt::ecal_seeds::n_words];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+    hlt::find_ecal_clusters<hlt::ecal_seeds>(p, blockIdx.x, seed_bits, scratch);
 }

@@ -15,11 +15,12 @@
 
 namespace hlt {
 
-/// Depths of a line in the calorimeter, mm.
-struct ecal_depths {
-    float front, shower_maximum, back;
+/// Depths of a line in the calorimeter, mm, or of a line in each lane.
+template <typename Real>
+struct ecal_depths_of {
+    Real front, shower_maximum, back;
 
-    __device__ ecal_depths(const ecal_geometry& geometry, const ecal_line& line)
+    __device__ ecal_depths_of(const ecal_geometry& geometry, const ecal_line_of<Real>& line)
         : front(line.z_at(geometry.planes[0])),
           shower_maximum(line.z_at(geometry.planes[1])),
           back(line.z_at(geometry.planes[2]))
@@ -27,8 +28,54 @@ struct ecal_depths {
     }
 
     /// z at a part of the way from the front to the back.
-    __device__ float between(float part) const { return front + part * (back - front); }
+    __device__ Real between(float part) const { return front + part * (back - front); }
+
+    /// Call `work` for each depth of a shower; the second one is its maximum.
+    template <typename Work>
+    __device__ void for_shower(Work work) const
+    {
+        work(front);
+        work(shower_maximum);
+        work(between(0.25f));
+        work(between(0.5f));
+        work(between(0.75f));
+        work(back);
+    }
+
+    /// The same for the shower of a photon.
+    template <typename Work>
+    __device__ void for_photon(Work work) const
+    {
+        work(front);
+        work(shower_maximum);
+        work(between(0.5f));
+        work(back);
+    }
 };
+
+/// Store the numbers of a track. Returns true for an electron. `Parameters`: those of the kernel.
+template <typename Parameters>
+__device__ bool store_shower(const Parameters& p, uint32_t track, float energy, bool is_in_ecal)
+{
+    const float eop = energy * fabsf(p.long_tracks.qop[track]);
+    const bool is_electron = eop > p.min_eop;
+    p.long_tracks.in_ecal[track] = is_in_ecal ? 1 : 0;
+    p.long_tracks.ecal_energy[track] = energy;
+    p.long_tracks.eop[track] = eop;
+    p.long_tracks.is_electron[track] = is_electron ? 1 : 0;
+    return is_electron;
+}
+
+/// Store the bremsstrahlung of a track, whose VELO track has these slopes.
+template <typename Parameters>
+__device__ void store_photon(const Parameters& p, uint32_t track, float energy, float tx, float ty)
+{
+    const float slope2 = tx * tx + ty * ty;
+    const float et = energy * sqrtf(slope2 / (1.f + slope2));
+    const bool is_kept = et > p.min_brem_et;
+    p.long_tracks.brem_energy[track] = is_kept ? energy : 0.f;
+    p.long_tracks.brem_et[track] = is_kept ? et : 0.f;
+}
 
 }  // namespace hlt
 
@@ -47,37 +94,21 @@ HLT_KERNEL(ecal_find_electrons)
         const float tx = p.long_tracks.tx[track], ty = p.long_tracks.ty[track];
         const hlt::ecal_line line{p.long_tracks.x[track] - hlt::z_end_scifi * tx,
                                   p.long_tracks.y[track] - hlt::z_end_scifi * ty, tx, ty};
-        const hlt::ecal_depths depths(geometry, line);
-        hlt::ecal_energy_sum shower{&geometry, adc, line};
-        shower.add(depths.front);
-        p.long_tracks.in_ecal[track] = shower.add(depths.shower_maximum) ? 1 : 0;
-        shower.add(depths.between(0.25f));
-        shower.add(depths.between(0.5f));
-        shower.add(depths.between(0.75f));
-        shower.add(depths.back);
-        const float eop = shower.energy * fabsf(p.long_tracks.qop[track]);
-        const bool is_electron = eop > p.min_eop;
-        p.long_tracks.ecal_energy[track] = shower.energy;
-        p.long_tracks.eop[track] = eop;
-        p.long_tracks.is_electron[track] = is_electron ? 1 : 0;
-        if (is_electron) atomicAdd(&n_electrons, 1u);
+        const hlt::ecal_depths_of<float> depths(geometry, line);
+        hlt::ecal_energy_sum shower{&geometry, adc};
+        uint32_t is_read = 0, n_depths = 0;
+        depths.for_shower([&](float z) { is_read |= (shower.add(line, z) ? 1u : 0u) << n_depths++; });
+        if (hlt::store_shower(p, track, shower.energy, (is_read >> 1 & 1u) != 0u)) atomicAdd(&n_electrons, 1u);
 
         const uint32_t velo = first_velo + p.long_tracks.velo_track[track];
         const float velo_tx = p.velo_beamline.tx[velo], velo_ty = p.velo_beamline.ty[velo];
         const float velo_z = p.velo_beamline.z[velo];
         const hlt::ecal_line straight{p.velo_beamline.x[velo] - velo_z * velo_tx,
                                       p.velo_beamline.y[velo] - velo_z * velo_ty, velo_tx, velo_ty};
-        const hlt::ecal_depths photon_depths(geometry, straight);
-        hlt::ecal_energy_sum photon{&geometry, adc, straight};
-        photon.add(photon_depths.front);
-        photon.add(photon_depths.shower_maximum);
-        photon.add(photon_depths.between(0.5f));
-        photon.add(photon_depths.back);
-        const float slope2 = velo_tx * velo_tx + velo_ty * velo_ty;
-        const float et = photon.energy * sqrtf(slope2 / (1.f + slope2));
-        const bool is_kept = et > p.min_brem_et;
-        p.long_tracks.brem_energy[track] = is_kept ? photon.energy : 0.f;
-        p.long_tracks.brem_et[track] = is_kept ? et : 0.f;
+        const hlt::ecal_depths_of<float> photon_depths(geometry, straight);
+        hlt::ecal_energy_sum photon{&geometry, adc};
+        photon_depths.for_photon([&](float z) { photon.add(straight, z); });
+        hlt::store_photon(p, track, photon.energy, velo_tx, velo_ty);
     }
     __syncthreads();
     if (threadIdx.x == 0) p.events.electrons[event] = n_electrons;

@@ -149,8 +149,14 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "lhcb/calorimeter/decode_cells_cpu.h"
+#include "lhcb/calorimeter/find_clusters_cpu.h"
+#include "lhcb/calorimeter/find_electrons_cpu.h"
 #include "lhcb/calorimeter/identify_electrons_cpu.h"
+#include "lhcb/calorimeter/pair_photons_cpu.h"
+#include "lhcb/luminosity/fill_counters_cpu.h"
 #include "lhcb/muon/cross_strips_cpu.h"
+#include "lhcb/muon/measure_tracks_cpu.h"
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
@@ -193,7 +199,13 @@
     X(muon_cross_strips) \
     X(velo_follow_tracks) \
     X(velo_sparse_ccl) \
+    X(ecal_decode_cells) \
+    X(ecal_find_clusters) \
+    X(ecal_find_electrons) \
     X(ecal_identify_electrons) \
+    X(ecal_pair_photons) \
+    X(muon_measure_tracks) \
+    X(luminosity_fill_counters) \
     X(downstream_search_ut) \
     X(forward_search_without_ut)
 #endif

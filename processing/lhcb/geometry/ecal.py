@@ -196,6 +196,15 @@ class EcalGeometry:
             cards[: len(used)][used] = self.board_cards[used]
         return cards
 
+    def sines(self) -> NDArray[np.float32]:
+        """f32[6016]: sine of the angle between the beam and the line from the origin to each cell, at the plane of the
+        shower maximum. Single precision in each step, so that the bits are those of a kernel."""
+        x, y = self.centre.T.astype(np.float32)
+        a, b, c, d = self.planes[1].astype(np.float32)
+        z, radius2 = -(a * x + b * y + d) / c, x * x + y * y
+        sines: NDArray[np.float32] = np.sqrt(radius2 / (radius2 + z * z))
+        return sines
+
     def to_bytes(self) -> bytes:
         """For the kernels: the record ecal_geometry (processing/lhcb/calorimeter/collections.py)."""
         n_cards = len(self.cell_of_channel)
@@ -214,6 +223,7 @@ class EcalGeometry:
             channels.astype("<u2"),
             self.slot_cards().astype("<u2"),
             is_card,
+            self.sines().astype("<f4"),
         )
         return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 

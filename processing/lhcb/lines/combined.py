@@ -95,6 +95,11 @@ class Part:
             covariance.c11 + self.ty * (self.ty * covariance.c22 - 2.0 * covariance.c21),
         )
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether the errors of its line are known."""
+        return self.is_track or covariance_of(self.candidate) is not None
+
     @cached_property
     def p2(self) -> Number:
         """Squared momentum, MeV²."""
@@ -210,16 +215,19 @@ class Combined:
 
     def _updated(self) -> tuple[Point, Number, Covariance]:
         """The vertex of the first part with the second line as another measurement: a step of a Kalman filter, which is
-        the least-squares vertex of all straight lines. A vertex without errors stays."""
+        the least-squares vertex of all straight lines. A vertex without errors stays; so does one whose second line has
+        no errors, which adds no chi2."""
         a, b = self.first, self.second
+        own = covariance_of(a.candidate)
+        if own is not None and not b.has_errors:
+            return Point(a.x, a.y, a.z), 0.0, own
         x, y = b.at(a.z)
         rx, ry = x - a.x, y - a.y
         vx, vy = b.variances_at(a.z)
-        covariance = covariance_of(a.candidate)
-        if covariance is None:
+        if own is None:
             none = Covariance(*[_NO_ERROR] * 6)
             return Point(a.x, a.y, a.z), rx * rx / vx + ry * ry / vy, none
-        c = covariance
+        c = own
         # Rows of C H^T, with the rows (1, 0, -tx) and (0, 1, -ty) of H.
         x0, x1 = c.c00 - b.tx * c.c20, c.c10 - b.ty * c.c20
         y0, y1 = c.c10 - b.tx * c.c21, c.c11 - b.ty * c.c21

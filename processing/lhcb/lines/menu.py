@@ -16,6 +16,8 @@ from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonSoft,
     DisplacedDiMuon,
 )
+from hltnode.processing.lhcb.lines.downstream_composites import LINES as _DOWNSTREAM_COMPOSITES
+from hltnode.processing.lhcb.lines.downstream_composites import TYPES as _DOWNSTREAM_COMPOSITE_TYPES
 from hltnode.processing.lhcb.lines.downstream_lines import LINES as _DOWNSTREAM
 from hltnode.processing.lhcb.lines.downstream_lines import TYPES as _DOWNSTREAM_TYPES
 from hltnode.processing.lhcb.lines.electron_lines import (
@@ -221,7 +223,12 @@ _NOT_MADE = {
 
 _WITH_COMPOSITES = NamedMenu(
     lines=(*_EVENTS, *_TRACKS, *_COMPOSITES),
-    lines_of={"hlt1_2026": (*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_STUBS, *_DOWNSTREAM, *_COMPOSITES_WITH_ECAL)},
+    lines_of={
+        "hlt1_2026": (
+            *(*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_STUBS, *_DOWNSTREAM),
+            *(*_COMPOSITES_WITH_ECAL, *_DOWNSTREAM_COMPOSITES),
+        )
+    },
     not_available=_NOT_MADE,
 )
 """The menu of proton collisions, with the lines on decays into more than two tracks."""
@@ -251,6 +258,7 @@ HLT1_MENU = Menu(
         *(Pi02GammaGammaMiddleOuterMixed, Pi02GammaGammaMiddleInnerMixed),
         *_COMPOSITE_TYPES,
         *_DOWNSTREAM_TYPES,
+        *_DOWNSTREAM_COMPOSITE_TYPES,
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={

@@ -7,18 +7,15 @@
 // In:  long_tracks.{qop, x, y, tx, ty, beam_ty, muon_hits, count}, muon_hits.{x, y, z, dx, dy, time, time_y},
 //      muon_hits.station_offset.
 // Out: long_tracks.muon_features [track][20], long_tracks.muon_stub [track][5].
-// One block per event, one thread per track. On the CPU eight or sixteen hits are compared at once.
-// Bounds: tracks as long_tracks.count, hits as muon_hits.station_offset; columns are loaded up to muon_hit_padding - 1
-// places behind the last hit. A track whose state is no number has no nearest hit.
+// One block per event, one thread per track. On the CPU the tracks are the lanes of vector registers.
+// Bounds: tracks as long_tracks.count, hits as muon_hits.station_offset. A track whose state is no number has no
+// nearest hit.
 #pragma once
 
 #include "lhcb/muon/generated/muon_measure_tracks.h"
 #include "lhcb/muon/generated/muon_types.h"
 #include "lhcb/muon/track.cuh"
 #include "lhcb/tracks/long/generated/long_types.h"
-#if !HLT_ON_GPU
-#include "framework/device/wide_lanes.h"
-#endif
 
 namespace hlt {
 
@@ -32,7 +29,6 @@ __device__ uint32_t nearest_muon_hit(const float* __restrict__ hit_x, const floa
                                      float tx, float ty)
 {
     uint32_t best = no_muon_hit;
-#if HLT_ON_GPU
     float best_distance2 = farthest_muon_hit2;
     for (uint32_t i = begin; i < end; ++i) {
         const float to_x = x + tx * hit_z[i] - hit_x[i], to_y = y + ty * hit_z[i] - hit_y[i];
@@ -41,29 +37,6 @@ __device__ uint32_t nearest_muon_hit(const float* __restrict__ hit_x, const floa
         best = i;
         best_distance2 = distance2;
     }
-#else
-    float_wide best_distance2 = float_wide{} + farthest_muon_hit2;
-    uint_wide best_of_lane = uint_wide{} + no_muon_hit;
-    for (uint32_t i = begin; i < end; i += n_wide) {
-        const uint32_t there = first_bits(end - i);
-        float_wide at_x, at_y, at_z;
-        load_wide_where(at_x, hit_x + i, there);
-        load_wide_where(at_y, hit_y + i, there);
-        load_wide_where(at_z, hit_z + i, there);
-        const float_wide to_x = x + tx * at_z - at_x, to_y = y + ty * at_z - at_y;
-        const float_wide distance2 = to_x * to_x + to_y * to_y;
-        const uint_wide number = wide_numbers + i;
-        const int_wide nearer = (distance2 < best_distance2) & (number < end);
-        best_distance2 = nearer ? distance2 : best_distance2;
-        best_of_lane = nearer ? number : best_of_lane;
-    }
-    float least = farthest_muon_hit2;
-    for (uint32_t lane = 0; lane < n_wide; ++lane) {
-        if (!(best_distance2[lane] < least || (best_distance2[lane] == least && best_of_lane[lane] < best))) continue;
-        least = best_distance2[lane];
-        best = best_of_lane[lane];
-    }
-#endif
     return best;
 }
 
@@ -89,6 +62,89 @@ struct muon_line {
     }
 };
 
+/// A long track behind the SciFi tracker: its line from z = 0, and what its momentum gives.
+struct muon_track_line {
+    float x, y, tx, ty;
+    float scattering, way_of_z;
+
+    template <typename Tracks>
+    __device__ muon_track_line(const Tracks& tracks, uint32_t track)
+    {
+        tx = tracks.tx[track];
+        ty = tracks.ty[track];
+        x = tracks.x[track] - z_end_scifi * tx;
+        y = tracks.y[track] - z_end_scifi * ty;
+        const float size = fabsf(tracks.qop[track]);
+        // A q/p that is no number, or above 1/MeV, counts as that of 1 MeV.
+        scattering = muon_scattering_way * (size < 1.f ? size : 1.f);
+        way_of_z = sqrtf(1.f + tx * tx + ty * ty);
+    }
+};
+
+/// The muon hits of an event.
+struct muon_hits_of_event {
+    const float *x, *y, *z, *dx, *dy;
+    const uint8_t *time, *time_y;
+    const uint16_t* offset;
+
+    template <typename Hits>
+    __device__ muon_hits_of_event(const Hits& hits, uint32_t event)
+        : x(hits.x + hits.first(event)),
+          y(hits.y + hits.first(event)),
+          z(hits.z + hits.first(event)),
+          dx(hits.dx + hits.first(event)),
+          dy(hits.dy + hits.first(event)),
+          time(hits.time + hits.first(event)),
+          time_y(hits.time_y + hits.first(event)),
+          offset(hits.station_offset + event * muon_station_stride)
+    {
+    }
+
+    /// Store the features of a track in a station, of its nearest hit there.
+    __device__ void store_features(const muon_track_line& track, uint32_t hit, uint32_t station, float* feature) const
+    {
+        float* const dt = feature + station;
+        float* const in_time = dt + n_muon_stations;
+        float* const crossed = in_time + n_muon_stations;
+        float* const in_x = crossed + n_muon_stations;
+        float* const in_y = in_x + n_muon_stations;
+        if (hit == no_muon_hit) {
+            *dt = *in_time = *in_x = *in_y = missing_muon_feature;
+            *crossed = 0.f;
+            return;
+        }
+        const uint32_t when = time[hit];
+        *in_time = static_cast<float>(when & 0xfu);
+        *dt = *in_time - static_cast<float>(time_y[hit]);
+        *crossed = (when & muon_no_crossing) == 0u ? 2.f : 1.f;
+        const float way = max_of(z[hit] - muon_z_m2, 0.f) * track.way_of_z;
+        const float scattered2 = track.scattering * track.scattering * way * way * way;
+        *in_x = (track.x + track.tx * z[hit] - x[hit]) / sqrtf(dx[hit] * dx[hit] / 3.f + scattered2);
+        *in_y = (track.y + track.ty * z[hit] - y[hit]) / sqrtf(dy[hit] * dy[hit] / 3.f + scattered2);
+    }
+
+    /// Store the numbers of the line through the hits of a track in its fields of interest.
+    __device__ void store_stub(const muon_track_line& track, const uint16_t* hits, float beam_ty, float* stub) const
+    {
+        muon_line line_x, line_y;
+        uint32_t n = 0;
+        for (uint32_t station = 0; station < n_muon_stations; ++station) {
+            const uint32_t hit = hits[station];
+            if (hit == no_muon_hit) continue;
+            const float from_m2 = z[hit] - muon_z_m2;
+            line_x.add(3.f / (dx[hit] * dx[hit]), from_m2, x[hit] - (track.x + track.tx * z[hit]));
+            line_y.add(3.f / (dy[hit] * dy[hit]), from_m2, y[hit] - (track.y + track.ty * z[hit]));
+            ++n;
+        }
+        const float slope_y = n == 0u ? 0.f : line_y.slope();
+        stub[0] = n == 0u ? 0.f : (line_x.chi2 + line_y.chi2) / static_cast<float>(n);
+        stub[1] = n == 0u ? 0.f : line_x.slope();
+        stub[2] = slope_y;
+        stub[3] = n == 0u ? 0.f : slope_y + track.ty - beam_ty;
+        stub[4] = n == 0u ? 0.f : static_cast<float>(offset[n_muon_stations]);
+    }
+};
+
 }  // namespace hlt
 
 HLT_KERNEL(muon_measure_tracks)
@@ -98,65 +154,15 @@ HLT_KERNEL(muon_measure_tracks)
 
     const uint32_t first = p.long_tracks.first(event);
     const uint32_t n_tracks = p.long_tracks.count[event];
-    const uint32_t first_hit = p.muon_hits.first(event);
-    const uint16_t* const offset = p.muon_hits.station_offset + event * hlt::muon_station_stride;
-    const float* const hit_x = p.muon_hits.x + first_hit;
-    const float* const hit_y = p.muon_hits.y + first_hit;
-    const float* const hit_z = p.muon_hits.z + first_hit;
-    const float* const hit_dx = p.muon_hits.dx + first_hit;
-    const float* const hit_dy = p.muon_hits.dy + first_hit;
-
+    const hlt::muon_hits_of_event hits(p.muon_hits, event);
     for (uint32_t track = first + threadIdx.x; track < first + n_tracks; track += blockDim.x) {
-        const float tx = p.long_tracks.tx[track], ty = p.long_tracks.ty[track];
-        const float x = p.long_tracks.x[track] - hlt::z_end_scifi * tx;
-        const float y = p.long_tracks.y[track] - hlt::z_end_scifi * ty;
-        const float size = fabsf(p.long_tracks.qop[track]);
-        // A q/p that is no number, or above 1/MeV, counts as that of 1 MeV.
-        const float scattering = hlt::muon_scattering_way * (size < 1.f ? size : 1.f);
-        const float way_of_z = sqrtf(1.f + tx * tx + ty * ty);
-
-        float* const feature = p.long_tracks.muon_features + track * hlt::n_muon_features;
+        const hlt::muon_track_line line(p.long_tracks, track);
         for (uint32_t station = 0; station < hlt::n_muon_stations; ++station) {
-            float* const dt = feature + station;
-            float* const time = dt + hlt::n_muon_stations;
-            float* const crossed = time + hlt::n_muon_stations;
-            float* const in_x = crossed + hlt::n_muon_stations;
-            float* const in_y = in_x + hlt::n_muon_stations;
-            const uint32_t hit =
-                hlt::nearest_muon_hit(hit_x, hit_y, hit_z, offset[station], offset[station + 1u], x, y, tx, ty);
-            if (hit == hlt::no_muon_hit) {
-                *dt = *time = *in_x = *in_y = hlt::missing_muon_feature;
-                *crossed = 0.f;
-                continue;
-            }
-            const uint32_t when = p.muon_hits.time[first_hit + hit];
-            const uint32_t when_y = p.muon_hits.time_y[first_hit + hit];
-            *time = static_cast<float>(when & 0xfu);
-            *dt = *time - static_cast<float>(when_y);
-            *crossed = (when & hlt::muon_no_crossing) == 0u ? 2.f : 1.f;
-            const float way = hlt::max_of(hit_z[hit] - hlt::muon_z_m2, 0.f) * way_of_z;
-            const float scattered2 = scattering * scattering * way * way * way;
-            *in_x = (x + tx * hit_z[hit] - hit_x[hit]) / sqrtf(hit_dx[hit] * hit_dx[hit] / 3.f + scattered2);
-            *in_y = (y + ty * hit_z[hit] - hit_y[hit]) / sqrtf(hit_dy[hit] * hit_dy[hit] / 3.f + scattered2);
+            const uint32_t hit = hlt::nearest_muon_hit(hits.x, hits.y, hits.z, hits.offset[station],
+                                                       hits.offset[station + 1u], line.x, line.y, line.tx, line.ty);
+            hits.store_features(line, hit, station, p.long_tracks.muon_features + track * hlt::n_muon_features);
         }
-
-        float* const stub = p.long_tracks.muon_stub + track * hlt::n_muon_stub_numbers;
-        const uint16_t* const nearest = p.long_tracks.muon_hits + track * hlt::n_muon_stations;
-        hlt::muon_line line_x, line_y;
-        uint32_t n = 0;
-        for (uint32_t station = 0; station < hlt::n_muon_stations; ++station) {
-            const uint32_t hit = nearest[station];
-            if (hit == hlt::no_muon_hit) continue;
-            const float from_m2 = hit_z[hit] - hlt::muon_z_m2;
-            line_x.add(3.f / (hit_dx[hit] * hit_dx[hit]), from_m2, hit_x[hit] - (x + tx * hit_z[hit]));
-            line_y.add(3.f / (hit_dy[hit] * hit_dy[hit]), from_m2, hit_y[hit] - (y + ty * hit_z[hit]));
-            ++n;
-        }
-        const float slope_y = n == 0u ? 0.f : line_y.slope();
-        stub[0] = n == 0u ? 0.f : (line_x.chi2 + line_y.chi2) / static_cast<float>(n);
-        stub[1] = n == 0u ? 0.f : line_x.slope();
-        stub[2] = slope_y;
-        stub[3] = n == 0u ? 0.f : slope_y + ty - p.long_tracks.beam_ty[track];
-        stub[4] = n == 0u ? 0.f : static_cast<float>(offset[hlt::n_muon_stations]);
+        hits.store_stub(line, p.long_tracks.muon_hits + track * hlt::n_muon_stations, p.long_tracks.beam_ty[track],
+                        p.long_tracks.muon_stub + track * hlt::n_muon_stub_numbers);
     }
 }

@@ -1,7 +1,7 @@
 // Momenta and masses of two particles (docs/physics/secondary-vertices.md).
 #pragma once
 
-#include "framework/device/platform.cuh"
+#include "framework/device/lanes.cuh"
 
 namespace hlt {
 
@@ -26,6 +26,19 @@ struct momentum_pair {
     float product;
     float opening;
 };
+
+/// 1 - cos of the angle between two directions (tx, ty, 1), times the product of their momenta: `opening` of
+/// pair_of_momenta, which has the same operations. `Real`: float, or a direction in each lane of a vector.
+template <typename Real>
+__device__ Real opening_of(float txa, float tya, float pza, const Real& txb, const Real& tyb, const Real& pzb)
+{
+    const Real na2 = Real{} + (1.f + txa * txa + tya * tya), nb2 = 1.f + txb * txb + tyb * tyb;
+    const Real dtx = txa - txb, dty = tya - tyb;
+    const Real cz = tya * dtx - txa * dty;
+    const Real product = square_root(na2 * nb2);
+    const Real opening = (dtx * dtx + dty * dty + cz * cz) / (product + (1.f + txa * txb + tya * tyb));
+    return opening * (pza * pzb);
+}
 
 /// Two directions (tx, ty, 1) with momenta along z. p_a p_b - p_a.p_b = |p_a x p_b|^2 / (p_a p_b + p_a.p_b).
 __device__ momentum_pair pair_of_momenta(float txa, float tya, float pza, float txb, float tyb, float pzb)

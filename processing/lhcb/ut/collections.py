@@ -46,6 +46,9 @@ from hltnode.protocol.lhcb.banks.ut import N_BOARDS, N_LANES, N_STRIPS
 GROUP_STRIDE = MAX_GROUPS + 1
 """Sector groups of all layers: sectors of equal x in one layer. The real detector has 84."""
 SECTOR_STRIDE = (N_SECTORS + 8) // 8 * 8
+N_BINS_OF_LAYER = 256
+"""Bins of x at y = 0."""
+N_BINS = N_LAYERS * N_BINS_OF_LAYER
 MAX_HITS_PER_EVENT = 65535
 HIT_PADDING = 8
 MAX_TRACKS_PER_EVENT = 1024
@@ -146,6 +149,8 @@ ut_types = SharedTypes(
         "n_ut_ty_bins": N_TY,
         "ut_max_ty": MAX_TY,
         "n_ut_layers": N_LAYERS,
+        "n_ut_bins": N_BINS_OF_LAYER,
+        "n_all_ut_bins": N_BINS,
         "max_ut_groups": MAX_GROUPS,
         "ut_group_stride": GROUP_STRIDE,
         "max_ut_hits_of_event": MAX_HITS_PER_EVENT,
@@ -196,6 +201,15 @@ ut_weight = ut_hits.column("weight", F32)
 """12 / pitch² (1/mm²)."""
 ut_id = ut_hits.column("id", U32)
 """LHCbID: 3 << 28 | channel id."""
+
+ut_bin_begin = ut_hits.per_event("bin_begin", U32, width=N_BINS + 1)
+"""[event][1025]: places of the hits of each bin of x, layer by layer, in the order of bins; of events with SciFi seeds,
+as the other columns of this order."""
+ut_bin_order = ut_hits.column("bin_order", U16)
+"""The hit at each place; hits of a bin ascend."""
+ut_bin_x = ut_hits.column("bin_x", F32)
+ut_bin_z = ut_hits.column("bin_z", F32)
+"""x and z of the hit at each place. x is out of reach of every track for hits of crowded bins."""
 
 ut_tracks = Collection(
     "ut_tracks",

@@ -40,14 +40,20 @@ PADDING = 2 * HIT_PADDING
 """Places behind the SciFi hits of an event."""
 FORMS = {
     "downstream_search_ut",
+    "ecal_decode_cells",
+    "ecal_find_clusters",
+    "ecal_find_electrons",
     "ecal_identify_electrons",
+    "ecal_pair_photons",
     "forward_prepare_candidates",
     "forward_search_with_ut",
     "forward_search_without_ut",
     "kalman_full_fit",
     "kalman_ghost_probability",
     "kalman_velo_fit",
+    "luminosity_fill_counters",
     "muon_cross_strips",
+    "muon_measure_tracks",
     "scifi_decode_clusters",
     "ut_search_tracks",
 }
@@ -94,8 +100,22 @@ def test_real_events(shared: Path, target: str, sequence: str) -> None:
 
 
 @pytest.mark.parametrize("target", LIBRARY.targets)
-def test_simulated_events(target: str) -> None:
-    assert_forms_agree(simulated_reference("forward"), target)
+def test_real_events_of_the_largest_sequence(shared: Path, target: str) -> None:
+    [file] = (shared / "data" / "lhcb-minbias-mdf").glob("*_retina3_*.mdf")
+    events = [list(banks) for banks in read_events(file)]
+    reference = reference_of(encoded(events, "hlt1_2026"), shared / "data" / "lhcb-geometry", "hlt1_2026")
+    assert_forms_agree(reference, target)
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+@pytest.mark.parametrize("sequence", ["forward", "hlt1_2026"])
+def test_simulated_events(target: str, sequence: str) -> None:
+    assert_forms_agree(simulated_reference(sequence), target)
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_dense_events_of_the_largest_sequence(target: str) -> None:
+    assert_forms_agree(dense_downstream_reference(), target)
 
 
 def test_dense_events() -> None:
@@ -130,9 +150,9 @@ def test_more_pairs_of_ut_hits_than_a_list_holds_if_the_share_allows_them() -> N
 
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_events(seed: int) -> None:
-    mep = encoded(full_events(3, 11), "forward_then_matching")
+    mep = encoded(full_events(3, 11), "hlt1_2026")
     damaged = DAMAGE.damaged(mep, np.random.default_rng(seed))
-    assert_forms_agree(reference_of(damaged, None, "forward_then_matching"))
+    assert_forms_agree(reference_of(damaged, None, "hlt1_2026"))
 
 
 def disordered(values: NDArray[np.float32], part: float, seed: int) -> NDArray[np.float32]:

@@ -46,7 +46,8 @@ struct ecal_geometry {
     uint16_t cell_of_channel[256][32];  // or no_ecal_cell
     uint16_t card_of_slot[256][3];  // by source, or no_ecal_card
     uint8_t is_card[256];  // 0 for a code that no card has
+    float sine[6016];  // of the angle between the beam and the line from the origin to the cell
 };
-static_assert(sizeof(ecal_geometry) == 198772);
+static_assert(sizeof(ecal_geometry) == 222836);
 
 }  // namespace hlt

@@ -77,4 +77,6 @@ class EventReader:
             collisions=true_collisions(banks),
             cells=found.cells,
             clusters=found.clusters,
+            downstream_v0s=found.downstream_v0s,
+            stubs=found.stubs,
         )

@@ -5,6 +5,7 @@ Needs matplotlib.
 
 from collections.abc import Iterable
 from io import BytesIO
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -15,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, Scene
+from hltnode.processing.lhcb.offline.display.scene import DOWNSTREAM_PART, LONG_PART, NO_TRACK, VELO_PART, Scene
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.plots.figures import COLOURS, STYLE
 
-_LONG, _MUON, _PV, _SV, _TRUTH, _ = COLOURS
+_LONG, _MUON, _PV, _SV, _TRUTH, _DOWNSTREAM = COLOURS
 _FREE, _USED, _VELO = "#a3abb6", "#39424e", "#8b95a3"
 _X, _Y, _Z = range(3)
 _NAMES = "xyz"
@@ -28,7 +29,9 @@ _MUON_PARTS = tuple((f"M{i}", z, z + 430) for i, z in ((2, 15050), (3, 16250), (
 _WHOLE = {_X: (-5000, 5000), _Y: (-4200, 4200), _Z: (-500, 19500)}
 _NEAR = {_X: (-48, 48), _Y: (-48, 48), _Z: (-320, 800)}
 _LISTED_LINES = 8
-_CELL = "#7a6cc4"
+_SUMMARY_WIDTH = 215
+"""Characters of a line of the width of the figure."""
+_CELL, _STUB = "#7a6cc4", "#8c5a2b"
 # Bars of cells grow as the root of the energy, mm.
 _BAR_OF_10_GEV, _LONGEST_BAR = 1000.0, 2300.0
 _DPI = 150
@@ -40,16 +43,17 @@ def event_figure(scene: Scene, *, source: str) -> Figure:
     # Names of files and lines are no formulas, whatever they contain.
     title = figure.suptitle(f"LHCb {scene.title}\n", x=0.01, ha="left", fontsize=14, fontweight="bold")
     title.set_parse_math(False)
-    below = figure.text(0.01, 0.955, f"{source}: {scene.summary}", fontsize=7.5, color="#5d6672", parse_math=False)
+    summary = "\n".join(wrap(f"{source}: {scene.summary}", _SUMMARY_WIDTH))
+    below = figure.text(0.01, 0.968, summary, fontsize=7.5, color="#5d6672", parse_math=False, va="top")
     below.set_in_layout(False)
-    grid = figure.add_gridspec(3, 2, width_ratios=(5, 2.6), height_ratios=(1, 1, 0.13))
+    grid = figure.add_gridspec(3, 2, width_ratios=(5, 2.6), height_ratios=(1, 1, 0.19))
     _panel(figure.add_subplot(grid[0, 0]), scene, _Z, _X, _WHOLE, "from above: the magnet bends in this plane")
     _panel(figure.add_subplot(grid[1, 0]), scene, _Z, _Y, _WHOLE, "from the side")
     _panel(figure.add_subplot(grid[0, 1]), scene, _Z, _X, _NEAR, "VELO")
     _panel(figure.add_subplot(grid[1, 1]), scene, _X, _Y, _NEAR, "VELO, along the beam")
     legend = figure.add_subplot(grid[2, :])
     legend.axis("off")
-    legend.legend(handles=_handles(scene), ncols=10, loc="upper left", fontsize=7.5, borderpad=0)
+    legend.legend(handles=_handles(scene), ncols=7, loc="upper left", fontsize=7.5, borderpad=0)
     legend.text(0, 0, _lines(scene), fontsize=8.5, parse_math=False, va="bottom", transform=legend.transAxes)
     return figure
 
@@ -92,11 +96,19 @@ def _panel(axes: Axes, scene: Scene, h: int, v: int, ranges: dict[int, tuple[int
         _add_lines(axes, particles, h, v, ranges[_Z], colors=_TRUTH, linewidths=0.7, alpha=0.8, zorder=3)
         for collision in scene.collisions:
             axes.plot(collision.place[h], collision.place[v], "x", color=_TRUTH, markersize=6, zorder=5)
-    velo = [track.line for track in scene.tracks if track.kind != LONG_PART]
+    velo = [track.line for track in scene.tracks if track.kind == VELO_PART]
     _add_lines(axes, velo, h, v, ranges[_Z], colors=_VELO, linewidths=0.5, zorder=3)
     for is_muon, colour, width in ((False, _LONG, 0.7), (True, _MUON, 1.6)):
         long = [track.line for track in scene.tracks if track.kind == LONG_PART and track.is_muon == is_muon]
         _add_lines(axes, long, h, v, ranges[_Z], colors=colour, linewidths=width, zorder=4)
+    downstream = [track.line for track in scene.tracks if track.kind == DOWNSTREAM_PART]
+    _add_lines(axes, downstream, h, v, ranges[_Z], colors=_DOWNSTREAM, linewidths=1.0, zorder=4)
+    legs = [leg for v0 in scene.downstream_v0s for leg in v0.legs]
+    _add_lines(axes, legs, h, v, ranges[_Z], colors=_DOWNSTREAM, linewidths=0.8, linestyles="--", zorder=4)
+    stubs = [stub.line for stub in scene.stubs]
+    _add_lines(axes, stubs, h, v, ranges[_Z], colors=_STUB, linewidths=1.4, zorder=3)
+    for v0 in scene.downstream_v0s:
+        axes.plot(v0.place[h], v0.place[v], "o", color=_DOWNSTREAM, markersize=4.5, mec="black", mew=0.5, zorder=6)
     for decay in scene.decays:
         axes.plot(decay.place[h], decay.place[v], "s", color=_SV, markersize=3.5, mec="white", mew=0.4, zorder=6)
     for vertex in scene.vertices:
@@ -129,6 +141,10 @@ def _handles(scene: Scene) -> list[Line2D]:
         mark("primary vertex", _PV, "D"),
         mark("secondary vertex", _SV, "s", 4.5),
     ]
+    if any(track.kind == DOWNSTREAM_PART for track in scene.tracks):
+        handles += [line("downstream track", _DOWNSTREAM), mark("downstream V0", _DOWNSTREAM, "o", 4.5)]
+    if scene.stubs:
+        handles.append(line("muon stub", _STUB))
     if len(scene.cells.number):
         handles.append(mark("energy in the ECAL", _CELL, "s", 5))
     if scene.has_truth:

@@ -90,6 +90,23 @@ def _content(scene: Scene) -> dict[str, Any]:
             }
             for it in scene.clusters
         ],
+        "downstream_v0s": [
+            {
+                "place": _place(it.place),
+                "legs": [_line(leg) for leg in it.legs],
+                "tracks": it.tracks,
+                "kinds": it.kinds,
+                "chi2": five_digits(it.chi2),
+                "pt": five_digits(it.pt),
+                "ip": five_digits(it.ip),
+                "masses": [(name, five_digits(mass)) for name, mass in it.masses],
+            }
+            for it in scene.downstream_v0s
+        ],
+        "stubs": [
+            {"line": _line(it.line), "chi2_x": five_digits(it.chi2_x), "chi2_y": five_digits(it.chi2_y)}
+            for it in scene.stubs
+        ],
         "collisions": [{"place": _place(it.place), "tracks": it.tracks} for it in scene.collisions],
     }
 

@@ -59,6 +59,19 @@ def long_line(
     return np.concatenate(parts)
 
 
+def downstream_line(
+    ut: Float64Array, scifi: Float64Array, begin: tuple[float, ...], end: tuple[float, ...]
+) -> Float64Array:
+    """The line of a track through UT and SciFi: hits ascending in z, its states (x, y, tx, ty, z) in the UT and at the
+    end of the SciFi tracker."""
+    ends, slopes = [], []
+    for (x, y, tx, ty, z), at in ((begin, Z_MAGNET[0]), (end, Z_MAGNET[1])):
+        ends.append(np.array([x + tx * (at - z), y + ty * (at - z), at]))
+        slopes.append(np.array([tx, ty, 1.0]))
+    last = np.array([[end[0], end[1], end[4]]])
+    return np.concatenate([ut, _curve(ends[0], slopes[0], ends[1], slopes[1]), scifi, last])
+
+
 def _curve(begin: Float64Array, begin_slope: Float64Array, end: Float64Array, end_slope: Float64Array) -> Float64Array:
     """The cubic with places and slopes (by z) at both ends, as points in steps of z."""
     t = np.linspace(0, 1, _MAGNET_POINTS)[:, None]

@@ -7,7 +7,7 @@ import numpy as np
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
-from hltnode.processing.lhcb.offline.display.scene import LONG_PART, Scene
+from hltnode.processing.lhcb.offline.display.scene import LONG_PART, VELO_PART, Scene
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
@@ -99,7 +99,7 @@ def _drawn(panel: _Panel, scene: Scene) -> str:
     right, bottom = WIDTH, HEIGHT - _BOTTOM
     long = [track for track in scene.tracks if track.kind == LONG_PART]
     kinds = {
-        "velo": [track.line for track in scene.tracks if track.kind != LONG_PART],
+        "velo": [track.line for track in scene.tracks if track.kind == VELO_PART],
         "long": [track.line for track in long if not track.is_muon],
         "muon": [track.line for track in long if track.is_muon],
     }

@@ -13,6 +13,13 @@ from hltnode.processing.lhcb.calorimeter import collections as ecal
 from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS, SHOWER_MAXIMUM_Z
 from hltnode.processing.lhcb.muon import collections as muon
+from hltnode.processing.lhcb.offline.display.downstream_objects import (
+    DOWNSTREAM_COLUMNS,
+    STUB_COLUMNS,
+    downstream_tracks,
+    downstream_v0s,
+    muon_stubs,
+)
 from hltnode.processing.lhcb.offline.display.lines_of_tracks import LineInZ, Strips, long_line, straight
 from hltnode.processing.lhcb.offline.display.scene import (
     LONG_PART,
@@ -21,7 +28,9 @@ from hltnode.processing.lhcb.offline.display.scene import (
     SceneCells,
     SceneCluster,
     SceneDecay,
+    SceneDownstreamV0,
     SceneHits,
+    SceneStub,
     SceneTrack,
     SceneVertex,
 )
@@ -72,7 +81,11 @@ _CELLS = (
     *(ecal.cluster_energy, ecal.cluster_et, ecal.cluster_e19),
 )
 _ELECTRONS = (ecal.long_eop, ecal.long_is_electron)
-DRAWN_COLUMNS = tuple(dict.fromkeys(chain(_VELO, _UT, _SCIFI, _MUON, _LONG, _DECAYS, _CELLS, _ELECTRONS)))
+DRAWN_COLUMNS = tuple(
+    dict.fromkeys(
+        chain(_VELO, _UT, _SCIFI, _MUON, _LONG, _DECAYS, _CELLS, _ELECTRONS, DOWNSTREAM_COLUMNS, STUB_COLUMNS)
+    )
+)
 """Columns that an engine must retain if its sequence has them."""
 _LEAST_ADC = next(constant.value for constant in find_clusters.constants if constant.name == "min_neighbour_adc")
 """Cells with more counts are drawn: those that clusters may have."""
@@ -84,7 +97,7 @@ class ReconstructedObjects:
     """Read from the workspace that has just run a batch of one event.
 
     hits: by detector. strips: of the hits whose y is open, by detector. The numbers of tracks in `hits` are places in
-    `tracks`, where long tracks come first.
+    `tracks`, where long tracks come first and then downstream tracks.
     """
 
     def __init__(self, workspace: Workspace, geometry: Constants) -> None:
@@ -105,7 +118,12 @@ class ReconstructedObjects:
             self.hits["Muon"] = self._hits(_MUON, muon.muon_x, muon.muon_y, muon.muon_z, muon.muon_tile)
         continued: set[int] = set()
         long_tracks = self._long_tracks(continued) if self._makes(_LONG) else []
-        self.tracks: tuple[SceneTrack, ...] = (*long_tracks, *self._velo_tracks(continued))
+        downstream, self.downstream_v0s = list[SceneTrack](), tuple[SceneDownstreamV0, ...]()
+        if self._makes(DOWNSTREAM_COLUMNS):
+            downstream = downstream_tracks(workspace, self.hits, self.strips, len(long_tracks))
+            self.downstream_v0s = downstream_v0s(workspace, downstream, len(long_tracks))
+        self.stubs: tuple[SceneStub, ...] = muon_stubs(workspace) if self._makes(STUB_COLUMNS) else ()
+        self.tracks: tuple[SceneTrack, ...] = (*long_tracks, *downstream, *self._velo_tracks(continued))
         self.vertices = self._vertices()
         self.decays = self._decays() if self._makes(_DECAYS) else ()
         self.cells, self.clusters = SceneCells.none(), tuple[SceneCluster, ...]()

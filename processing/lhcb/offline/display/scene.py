@@ -14,8 +14,8 @@ from hltnode.processing.offline.arrays import Float64Array
 
 NO_TRACK = -1
 
-VELO_PART, LONG_PART = "velo", "long"
-"""Kinds of tracks: VELO tracks that no long track continues, and long tracks."""
+VELO_PART, LONG_PART, DOWNSTREAM_PART = "velo", "long", "downstream"
+"""Kinds of tracks: VELO tracks that no long track continues, long tracks, and tracks through UT and SciFi alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class SceneHits:
     """The hits of one detector.
 
     points: f64[n, 3] = x, y, z; y is NaN where a strip leaves it open, and x then that at y = 0. track: i64[n], the
-    long track that has the hit, or NO_TRACK. ids: u32[n], LHCbIDs; tile ids of muon hits.
+    long or downstream track that has the hit, or NO_TRACK. ids: u32[n], LHCbIDs; tile ids of muon hits.
     """
 
     points: Float64Array
@@ -33,7 +33,7 @@ class SceneHits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneTrack:
-    """A track as the line through its hits, f64[n, 3]. Values that a VELO track does not have are NaN.
+    """A track as the line through its hits, f64[n, 3]. Values that a VELO or downstream track does not have are NaN.
 
     charge: -1, 1, or 0 where it is not known. eop: energy in the calorimeter over momentum. hits: numbers by detector.
     """
@@ -80,6 +80,30 @@ class SceneDecay:
     flight_chi2: float
     corrected_mass: float
     masses: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneDownstreamV0:
+    """A vertex of two downstream tracks: numbers of the tracks, names of its possible decays, lines (f64[2, 3]) to the
+    first points of both tracks, masses by hypothesis."""
+
+    place: tuple[float, float, float]
+    tracks: tuple[int, int]
+    legs: tuple[Float64Array, Float64Array]
+    kinds: tuple[str, ...]
+    chi2: float
+    pt: float
+    ip: float
+    masses: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneStub:
+    """A straight line through one hit in each muon station, f64[2, 3], and the chi2 of its fits in x and y."""
+
+    line: Float64Array
+    chi2_x: float
+    chi2_y: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +173,8 @@ class Scene:
     collisions: tuple[SceneCollision, ...]
     cells: SceneCells = field(default_factory=SceneCells.none)
     clusters: tuple[SceneCluster, ...] = ()
+    downstream_v0s: tuple[SceneDownstreamV0, ...] = ()
+    stubs: tuple[SceneStub, ...] = ()
 
     @property
     def has_truth(self) -> bool:
@@ -169,8 +195,12 @@ class Scene:
         muons = sum(track.is_muon for track in self.tracks)
         hits = ", ".join(f"{len(hits.ids)} {name} hits" for name, hits in self.hits.items())
         electrons = sum(track.is_electron for track in self.tracks)
+        downstream = sum(track.kind == DOWNSTREAM_PART for track in self.tracks)
+        behind = f", {downstream} downstream" if downstream else ""
+        v0s = f", {len(self.downstream_v0s)} downstream V0s" if downstream else ""
+        stubs = f"; {len(self.stubs)} muon stubs" if self.stubs else ""
         ecal = f"; {len(self.clusters)} clusters, {electrons} electrons" if len(self.cells.number) else ""
         return (
-            f"{hits}; {len(self.tracks)} tracks, {long} of them long, {muons} muons; {len(self.vertices)} primary and "
-            f"{len(self.decays)} secondary vertices{ecal}"
+            f"{hits}; {len(self.tracks)} tracks, {long} of them long{behind}, {muons} muons; "
+            f"{len(self.vertices)} primary and {len(self.decays)} secondary vertices{v0s}{ecal}{stubs}"
         )

@@ -4,7 +4,8 @@
 // first layer near this line correct it. Hits of both stereo layers must agree on y, with each other and with the seed.
 // The candidate with the smallest chi2 is kept. A hit of a long track adds to chi2; a candidate with more than
 // max_used_ut_hits of them is none, nor is a seed with more than max_used_scifi_hits.
-// In:  scifi_seeds, ut_hits, long_tracks, downstream_field. Out: downstream_candidates, at the place of the seed.
+// In:  scifi_seeds, ut_hits with their order by bins, long_tracks, downstream_field.
+// Out: downstream_candidates, at the place of the seed.
 // One block per event; threads stride over hits and seeds. Each thread writes only candidates of its seeds. The CPU
 // form compares eight or sixteen hits at once. Bounds: the columns in the order of bins are loaded up to ut_hit_padding
 // - 1 places behind the last hit. The seeds of an event share max_pairs pairs of a last and a first hit equally; a seed
@@ -32,8 +33,12 @@ constexpr float ut_layer_depth = 12.f;
 constexpr float last_x_margin = 5.f, last_x_margin_of_kink = 30.f;
 constexpr float last_y_margin = 7.f, last_y_margin_of_ty = 150.f;
 
-/// The UT hits of an event, and the strips in the order of their bins.
-struct downstream_ut_hits : binned_ut_hits {
+/// The UT hits of an event, and columns in the order of their bins, as binned_ut_hits.
+struct downstream_ut_hits {
+    const float *x, *z, *y_begin, *y_end;
+    const uint16_t* order;
+    const float *ordered_x, *ordered_z;
+    const uint32_t* bin_begin;
     float *ordered_y_begin, *ordered_y_end;
 };
 
@@ -298,9 +303,8 @@ struct downstream_search {
 };
 
 /// Search for the continuations of the seeds of an event. `Functions`: made of downstream_field and the ty of a seed.
-/// `sums`, `bins`: shared memory for block_exclusive_sum and n_all_ut_bins + 1 words.
 template <typename Lanes, typename Functions, typename Parameters>
-__device__ void search_downstream(const Parameters& p, uint32_t event, uint32_t* sums, uint32_t* bins)
+__device__ void search_downstream(const Parameters& p, uint32_t event)
 {
     if (!p.takes(event)) return;
     const uint32_t first_ut = p.ut_hits.first(event), n_ut = p.ut_hits.count[event];
@@ -322,12 +326,16 @@ __device__ void search_downstream(const Parameters& p, uint32_t event, uint32_t*
         if (hit != no_ut_hit) ut_used[hit] = 1;
     }
     block_barrier();
-    const downstream_ut_hits hits{{p.ut_hits.x + first_ut, p.ut_hits.z + first_ut, p.ut_hits.y_begin + first_ut,
-                                   p.ut_hits.y_end + first_ut, p.ut_hits_scratch.ut_order + first_ut,
-                                   p.ut_hits_scratch.ut_x + first_ut, p.ut_hits_scratch.ut_z + first_ut, bins},
+    const downstream_ut_hits hits{p.ut_hits.x + first_ut,
+                                  p.ut_hits.z + first_ut,
+                                  p.ut_hits.y_begin + first_ut,
+                                  p.ut_hits.y_end + first_ut,
+                                  p.ut_hits.bin_order + first_ut,
+                                  p.ut_hits.bin_x + first_ut,
+                                  p.ut_hits.bin_z + first_ut,
+                                  p.ut_hits.bin_begin + event * (n_all_ut_bins + 1u),
                                   p.ut_hits_scratch.ut_y_begin + first_ut,
                                   p.ut_hits_scratch.ut_y_end + first_ut};
-    if (n_seeds != 0u) bin_ut_hits(hits, n_ut, sums);
     for (uint32_t i = threadIdx.x; i < n_ut && n_seeds != 0u; i += blockDim.x) {
         hits.ordered_y_begin[i] = hits.y_begin[hits.order[i]];
         hits.ordered_y_end[i] = hits.y_end[hits.order[i]];
@@ -372,9 +380,4 @@ __device__ void search_downstream(const Parameters& p, uint32_t event, uint32_t*
 
 }  // namespace hlt
 
-HLT_KERNEL(downstream_search_ut)
-{
-    __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
-    __shared__ uint32_t bins[hlt::n_all_ut_bins + 1u];
-    hlt::search_downstream<hlt::single_hits, hlt::downstream_functions>(p, blockIdx.x, sums, bins);
-}
+HLT_KERNEL(downstream_search_ut) { hlt::search_downstream<hlt::single_hits, hlt::downstream_functions>(p, blockIdx.x); }

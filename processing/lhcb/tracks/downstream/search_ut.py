@@ -1,7 +1,7 @@
 """downstream_search_ut: the UT hits that continue each SciFi seed without a long track best."""
 
 from hltnode.processing.framework.batch import event_flags
-from hltnode.processing.framework.collections import F32, U8, U16
+from hltnode.processing.framework.collections import F32, U8
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits
 from hltnode.processing.lhcb.tracks.downstream.collections import (
@@ -18,7 +18,18 @@ from hltnode.processing.lhcb.tracks.long.collections import (
     seed_hits,
     seed_state,
 )
-from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_y_begin, ut_y_end, ut_z
+from hltnode.processing.lhcb.ut.collections import (
+    ut_bin_begin,
+    ut_bin_order,
+    ut_bin_x,
+    ut_bin_z,
+    ut_count,
+    ut_hits,
+    ut_x,
+    ut_y_begin,
+    ut_y_end,
+    ut_z,
+)
 
 search_ut = Algorithm.beside(
     __file__,
@@ -32,6 +43,7 @@ search_ut = Algorithm.beside(
         ut_z,
         ut_y_begin,
         ut_y_end,
+        *(ut_bin_begin, ut_bin_order, ut_bin_x, ut_bin_z),
         long_count,
         long_hits,
         long_ut_hits,
@@ -44,9 +56,6 @@ search_ut = Algorithm.beside(
     scratch=(
         Scratch("scifi_used", U8, per=scifi_hits),
         Scratch("ut_used", U8, per=ut_hits),
-        Scratch("ut_order", U16, per=ut_hits),
-        Scratch("ut_x", F32, per=ut_hits),
-        Scratch("ut_z", F32, per=ut_hits),
         Scratch("ut_y_begin", F32, per=ut_hits),
         Scratch("ut_y_end", F32, per=ut_hits),
     ),

@@ -129,7 +129,5 @@ struct hits_in_lanes {
 HLT_CPU_FORM(downstream_search_ut)
 {
     if (!hlt::compares_eight_lanes) return downstream_search_ut(p, dim3{event, 1, 1});
-    uint32_t sums[hlt::max_block_size / hlt::warp_size];
-    uint32_t bins[hlt::n_all_ut_bins + 1u];
-    hlt::search_downstream<hlt::hits_in_lanes, hlt::downstream_functions_of_seed>(p, event, sums, bins);
+    hlt::search_downstream<hlt::hits_in_lanes, hlt::downstream_functions_of_seed>(p, event);
 }

@@ -7,7 +7,8 @@
 // wrong pairs of its kind, which rises for a large kick, a small angle, and without confirmation by the UT. Each VELO
 // track takes the seed with the lowest score. A SciFi hit belongs to the track with the lowest score; a track is
 // dropped if too many of its hits belong to others.
-// In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks (those found before). Out: matched_tracks.
+// In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks (those found before). Out: matched_tracks; of an event
+//      with seeds the order of UT hits by bins: ut_hits.{bin_begin, bin_order, bin_x, bin_z}.
 // One block per event; threads stride over tracks, hits and seeds. Threads share only minima of words that hold score
 // and number, so the result does not depend on their order.
 // Bounds: max_long_tracks, including tracks found before; more flag the event. A seed with more than max_lines_of_seed
@@ -79,16 +80,17 @@ HLT_KERNEL(matching_match_seeds)
     const hlt::binned_lines lines{p.velo_tracks_scratch.track + first_track, p.velo_tracks_scratch.x + first_track,
                                   p.velo_tracks_scratch.y + first_track,     p.velo_tracks_scratch.tx + first_track,
                                   p.velo_tracks_scratch.ty + first_track,    track_bins};
-    const uint32_t n_free = lines.fill(n_tracks, [&](uint32_t track) { return busy[track] == 0u; }, line_of, sums);
-    const hlt::binned_ut_hits ut{p.ut_hits.x + first_ut,
-                                 p.ut_hits.z + first_ut,
-                                 p.ut_hits.y_begin + first_ut,
-                                 p.ut_hits.y_end + first_ut,
-                                 p.ut_hits_scratch.ut_order + first_ut,
-                                 p.ut_hits_scratch.ut_x + first_ut,
-                                 p.ut_hits_scratch.ut_z + first_ut,
-                                 ut_bins};
-    if (n_free != 0u && n_seeds != 0u) hlt::bin_ut_hits(ut, p.ut_hits.count[event], sums);
+    lines.fill(n_tracks, [&](uint32_t track) { return busy[track] == 0u; }, line_of, sums);
+    const hlt::binned_ut_hits ut{p.ut_hits.x + first_ut,         p.ut_hits.z + first_ut,
+                                 p.ut_hits.y_begin + first_ut,   p.ut_hits.y_end + first_ut,
+                                 p.ut_hits.bin_order + first_ut, p.ut_hits.bin_x + first_ut,
+                                 p.ut_hits.bin_z + first_ut,     ut_bins};
+    // The search for downstream tracks uses the bins too.
+    if (n_seeds != 0u) {
+        hlt::bin_ut_hits(ut, p.ut_hits.count[event], sums);
+        uint32_t* const bin_begin = p.ut_hits.bin_begin + event * (hlt::n_all_ut_bins + 1u);
+        for (uint32_t bin = threadIdx.x; bin <= hlt::n_all_ut_bins; bin += blockDim.x) bin_begin[bin] = ut_bins[bin];
+    }
 
     const auto seed_of = [&](uint32_t seed) -> hlt::matching_seed {
         const uint32_t at = first_seed + seed;

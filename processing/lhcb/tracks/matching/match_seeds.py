@@ -21,7 +21,17 @@ from hltnode.processing.lhcb.tracks.long.collections import (
     seed_state,
 )
 from hltnode.processing.lhcb.tracks.matching.seeding_tables import seeding_tables
-from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_y_begin, ut_y_end, ut_z
+from hltnode.processing.lhcb.ut.collections import (
+    ut_bin_begin,
+    ut_bin_order,
+    ut_bin_x,
+    ut_bin_z,
+    ut_count,
+    ut_x,
+    ut_y_begin,
+    ut_y_end,
+    ut_z,
+)
 from hltnode.processing.lhcb.velo.collections import end_state, track_backward, track_count, tracks
 
 match_seeds = Algorithm.beside(
@@ -47,15 +57,15 @@ match_seeds = Algorithm.beside(
         long_velo_track,
     ),
     updates=(event_flags,),
-    writes=(matched_count, matched_velo_track, matched_seed, matched_qop, matched_quality, matched_ut_hits),
+    writes=(
+        *(matched_count, matched_velo_track, matched_seed, matched_qop, matched_quality, matched_ut_hits),
+        *(ut_bin_begin, ut_bin_order, ut_bin_x, ut_bin_z),
+    ),
     scratch=(
         Scratch("busy", U8, per=tracks),
         Scratch("track", U16, per=tracks),
         *(Scratch(name, F32, per=tracks) for name in ("x", "y", "tx", "ty")),
         Scratch("best", U32, per=tracks),
-        Scratch("ut_order", U16, per=ut_hits),
-        Scratch("ut_x", F32, per=ut_hits),
-        Scratch("ut_z", F32, per=ut_hits),
         Scratch("owner", U32, per=scifi_hits),
         Scratch("confirmed_track", U16, per=scifi_seeds),
         Scratch("confirmed_hits", U16, per=scifi_seeds, width=N_UT_LAYERS),

@@ -12,8 +12,7 @@
 
 namespace hlt {
 
-constexpr uint32_t n_ut_bins = 256;  // of each layer
-constexpr uint32_t n_all_ut_bins = n_long_ut_layers * n_ut_bins;
+static_assert(n_all_ut_bins == n_long_ut_layers * n_ut_bins);
 constexpr float ut_bin_width = 7.f;  // mm
 constexpr uint32_t max_in_ut_bin = 64;
 constexpr uint32_t max_ut_candidates = 16;  // of each layer

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.calorimeter.collections import MAX_CLUSTERS_PER_EVENT
 from hltnode.processing.lhcb.chain import CHAIN
@@ -20,7 +21,7 @@ from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol.lhcb.bank_versions import EcalVersion
 from hltnode.protocol.lhcb.banks.ecal import VOID_ADC, EcalBoards, encode_ecal_boards, encode_ecal_cards
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from tests.processing.framework.kernel_runner import Launch, with_block_size
+from tests.processing.framework.kernel_runner import Launch, on_cpu, with_block_size
 from tests.processing.lhcb.calorimeter.ecal_batches import (
     BUILTIN,
     CLUSTER_COLUMNS,
@@ -43,6 +44,9 @@ from tests.processing.lhcb.calorimeter.ecal_oracle import (
 )
 
 BANK_ERROR = int(EventFlag.BANK_ERROR)
+LIBRARY = KernelLibrary(CHAIN.kernels)
+MANY = 400
+"""Lines of an event."""
 
 
 def full_batch() -> tuple[list[NDArray[np.int64]], EcalBatch]:
@@ -141,6 +145,34 @@ def test_a_fibre_that_is_off_leaves_its_eight_cells_without_a_value() -> None:
     adc[void] = VOID_ADC
     np.testing.assert_array_equal(event.adc, adc)
     np.testing.assert_array_equal(event.clusters["seed"], clusters(with_boards(), adc).seed)
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_cpu_forms_give_the_bits_of_the_common_kernels(target: str) -> None:
+    """Values of four and of twelve bits in any order, a chequered calorimeter, cells that were not read out, and lines
+    in all directions."""
+    rng = np.random.default_rng(29)
+    cards = cards_of(random_adc(rng, 0.5, 400.0))
+    cards.is_long[:] = rng.random(cards.is_long.shape) < np.linspace(0.0, 1.0, len(cards.is_long))[:, None]
+    lines = np.column_stack(
+        [rng.uniform(-4200, 4200, (MANY, 2)), rng.normal(0.0, 0.1, (MANY, 2)), rng.normal(0.0, 1e-4, MANY)]
+    )
+    lines[::50, :4] = rng.choice([np.nan, np.inf, -np.inf, 1e30], (len(lines[::50]), 4))
+    events = [encode_ecal_cards(cards, n_sources=27), card_banks(chequered()), card_banks(chequered())[:20]]
+    batch = EcalBatch(encode_mep(events), tracks=[lines, lines[:1], lines[:17]])
+    common = batch.run(on_cpu(target, common=True))
+    assert [len(event.clusters["seed"]) > 100 for event in common] == [True] * 3
+    assert 0.2 * MANY < np.count_nonzero(common[0].tracks["ecal_energy"]) < 0.9 * MANY
+    for found, expected in zip(batch.run(on_cpu(target)), common, strict=True):
+        assert found.same_as(expected)
+
+
+def test_sines_of_cells_are_those_at_the_shower_maximum() -> None:
+    a, b, c, d = BUILTIN.planes[1].astype(float)
+    x, y = BUILTIN.centre.astype(float).T
+    z = -(a * x + b * y + d) / c
+    np.testing.assert_allclose(BUILTIN.sines(), np.hypot(x, y) / np.sqrt(x * x + y * y + z * z), rtol=1e-6)
+    assert BUILTIN.sines().dtype == np.float32
 
 
 def test_the_centre_of_each_cell_is_in_the_cell() -> None:

@@ -12,7 +12,7 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.lines.combined import Combined
 from hltnode.processing.lhcb.lines.composite_inputs import composite
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks
+from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
 from hltnode.processing.lhcb.lines.inputs import (
     dielectrons,
     dimuons,
@@ -292,6 +292,21 @@ def test_a_vertex_without_errors_keeps_its_place() -> None:
     )
     x = made.combination.numbers["x"]
     assert x is made.candidate(0).first._input.candidate(0).x.node
+
+
+def test_a_second_part_without_errors_leaves_the_vertex_and_adds_no_chi2() -> None:
+    made = composite(
+        "line_without_errors",
+        two_track_vertices,
+        downstream_v0s,
+        masses=(lambda v: v.m_pipi, M_SECOND * MeV),
+        decays_at_first=True,
+        where=lambda v, t, both: both.doca < 1 * mm,
+    )
+    numbers, first = made.combination.numbers, made.candidate(0).first._input.candidate(0)
+    for name in ("x", "y", "z", "_c00", "_c22"):
+        assert numbers[name if len(name) == 1 else f"{name[1:]}_"] is getattr(first, name).node
+    assert float.fromhex(numbers["chi2"].payload) == 0.0
 
 
 def test_a_composite_is_a_part_of_another_one() -> None:

@@ -13,6 +13,8 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.composite_lines import COMPOSITES, ECAL_LINES, LINES, TAU_MASS, three_muons
+from hltnode.processing.lhcb.lines.downstream_composites import COMPOSITES as DOWNSTREAM_COMPOSITES
+from hltnode.processing.lhcb.lines.downstream_composites import LINES as DOWNSTREAM_LINES
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
@@ -36,6 +38,18 @@ SLOPE = 0.1
 
 Changes = list[tuple[dict[str, float], bool]]
 """Changes of a candidate by columns, and whether the line still selects it."""
+
+DOWNSTREAM_KS = {"downstream_v0s.m_pipi": 497.0, "downstream_v0s.pt": 3000.0}
+OF_DOWNSTREAM_KS: Changes = [
+    ({"downstream_v0s.m_pipi": 472.0}, False),
+    ({"downstream_v0s.m_pipi": 523.0}, False),
+    ({"downstream_v0s.m_pipi": 475.0}, True),
+    ({"downstream_v0s.pt": 490.0}, False),
+    ({"pt": 1990.0}, False),
+    ({"doca": 2.9}, True),
+    ({"doca": 3.1}, False),
+]
+"""Cuts that the lines with a downstream K0S share."""
 
 CUTS: dict[str, tuple[dict[str, float], Changes]] = {
     "Hlt1Dst2D0Pi": (
@@ -132,16 +146,41 @@ CUTS: dict[str, tuple[dict[str, float], Changes]] = {
         {"mass": 1865.0},
         [({"mass": 1784.0}, False), ({"mass": 1946.0}, False), ({"pt": 1990.0}, False), ({"dira": 0.998}, False)],
     ),
+    "Hlt1D2KshhDD": (
+        {"mass": 1865.0, **DOWNSTREAM_KS, "two_track_vertices.fd_chi2": 30.0},
+        [
+            ({"mass": 1784.0}, False),
+            ({"mass": 1946.0}, False),
+            ({"mass": 1940.0}, True),
+            ({"two_track_vertices.fd_chi2": 24.0}, False),
+            *OF_DOWNSTREAM_KS,
+        ],
+    ),
+    "Hlt1D02KsKsLD": (
+        {"mass": 1865.0, **DOWNSTREAM_KS, "two_track_vertices.m_pipi": 497.0, "two_track_vertices.pt": 3000.0},
+        [
+            ({"mass": 1804.0}, False),
+            ({"mass": 1926.0}, False),
+            ({"two_track_vertices.m_pipi": 472.0}, False),
+            ({"two_track_vertices.m_pipi": 523.0}, False),
+            ({"two_track_vertices.pt": 490.0}, False),
+            *OF_DOWNSTREAM_KS,
+        ],
+    ),
+    "Hlt1D02KsKsDD": (
+        {"mass": 1865.0, **DOWNSTREAM_KS},
+        [({"mass": 1804.0}, False), ({"mass": 1926.0}, False), *OF_DOWNSTREAM_KS],
+    ),
 }  # fmt: skip
 COMMON: Changes = [({"doca": 0.4}, False), ({"chi2": 24.0}, True), ({"chi2": 26.0}, False), ({"fd": np.nan}, False)]
-TYPES = {line.name: line for line in (*LINES, *ECAL_LINES)}
+TYPES = {line.name: line for line in (*LINES, *ECAL_LINES, *DOWNSTREAM_LINES)}
 
 
 @pytest.mark.parametrize("evaluate", [by_numpy, by_compiler])
 @pytest.mark.parametrize("name", TYPES)
 def test_a_line_selects_one_side_of_each_of_its_cuts(name: str, evaluate: Any) -> None:
     base, changes = CUTS[name]
-    tried = [({}, True), *changes, *COMMON]
+    tried = [({}, True), *changes, *(() if "downstream_v0s.pt" in base else COMMON)]
     line = TYPES[name].line()
     prefix = line.input.collection.name  # type: ignore[union-attr]
     columns: dict[str, Any] = {}
@@ -171,7 +210,7 @@ def test_the_menu_of_composites_adds_lines_behind_those_of_the_default_menu(tmp_
     assert forward == (*(line.name for line in HLT1_MENU.lines), *(line.name for line in LINES))
     assert whole[: len(forward)] == forward
     ecal = HLT1_MENU.of("hlt1_2026")[len(HLT1_MENU.lines) :]
-    assert whole[len(forward) :] == tuple(line.name for line in (*ecal, *ECAL_LINES))
+    assert whole[len(forward) :] == tuple(line.name for line in (*ecal, *ECAL_LINES, *DOWNSTREAM_LINES))
     with pytest.raises(TriggerConfigError, match=r"line \w+: .*reads .*, which sequence velo does not make"):
         CHAIN.load_trigger(path, "velo")
 
@@ -199,7 +238,7 @@ def test_a_document_without_the_python_file_makes_the_same_composites(tmp_path: 
     document = CHAIN.document(trigger)
     again = CHAIN.trigger_of(TckDocument.from_text(document.text))
     assert [each.content() for each in again.composites] == [each.content() for each in trigger.composites]
-    assert {each.name for each in again.composites} == {each.name for each in COMPOSITES}
+    assert {each.name for each in again.composites} == {each.name for each in (*COMPOSITES, *DOWNSTREAM_COMPOSITES)}
     assert CHAIN.document(again).text == document.text
     assert document.numbers_of_composites(13) == tuple(three_muons.combination.public)
     assert document.numbers_of_composites(14)[-1] == "m_omega"

@@ -34,7 +34,7 @@ for (const [detector, hits] of Object.entries(scene.hits)) {
   const items = hits.track.map((track, i) => ({
     point: [hits.x[i], hits.y[i], hits.z[i]], track,
     rows: () => [[detector + " hit", hex(hits.id[i])], ["place", place([hits.x[i], hits.y[i], hits.z[i]])],
-      ["track", track < 0 ? "on no long track" : "long track " + track]].concat(hits.y[i] === null ? [["", "x is that of the strip at y = 0"]] : []),
+      ["track", track < 0 ? "on no long or downstream track" : scene.tracks[track].kind + " track " + track]].concat(hits.y[i] === null ? [["", "x is that of the strip at y = 0"]] : []),
   }));
   add("hits" + detector, detector + " hits", "used", "dot", items, {});
 }
@@ -46,11 +46,14 @@ add("cells", "ECAL cells", "ecal", "cell", cells.number.map((cell, i) => ({
   rows: () => [["ECAL cell", String(cell)], ["place", place([cells.x[i], cells.y[i], cells.z])], ["energy", momentum(cells.energy[i])]],
 })), {});
 function trackRows(track, i) {
-  const rows = [[track.kind === "long" ? (track.muon ? "Muon track" : "Long track") : "VELO track", String(i)]];
-  if (track.kind === "long") {
+  const names = { long: track.muon ? "Muon track" : "Long track", downstream: "Downstream track", velo: "VELO track" };
+  const rows = [[names[track.kind], String(i)]];
+  if (track.kind !== "velo") {
     rows.push(["momentum", momentum(track.p)], ["pT", momentum(track.pt)], ["charge", track.charge > 0 ? "+1" : "−1"]);
   }
-  rows.push(["η, φ", number(track.eta) + ", " + number(track.phi) + " rad"], ["IP", number(track.ip) + " mm"], ["IP χ²", number(track.ip_chi2)]);
+  rows.push(["η, φ", number(track.eta) + ", " + number(track.phi) + " rad"]);
+  if (track.kind !== "downstream") rows.push(["IP", number(track.ip) + " mm"], ["IP χ²", number(track.ip_chi2)]);
+  if (track.kind === "downstream") rows.push(["χ² of the search", number(track.chi2)], ["ghost prob.", number(track.ghost)]);
   if (track.kind === "long") rows.push(["χ² / dof", number(track.chi2)], ["ghost prob.", number(track.ghost)]);
   if (track.kind === "long" && track.eop !== null) rows.push(["E / p", number(track.eop) + (track.electron ? ", electron" : "")]);
   rows.push(["hits", track.hits.map(([name, n]) => n + " " + name).join(", ")]);
@@ -65,6 +68,15 @@ add("particles", "True particles", "truth", "dashes", scene.particles.map((it) =
     ["", [it.long && "long", it.beauty && "from beauty", it.signal && "signal"].filter(Boolean).join(", ")]],
 })), { width: 1 });
 add("long", "Long tracks", "long", "line", tracks.filter((it) => it.track.kind === "long" && !it.track.muon), { width: 1.2 });
+add("downstream", "Downstream tracks", "down", "line", tracks.filter((it) => it.track.kind === "downstream"), { width: 1.4 });
+function v0Rows(it, i) {
+  return [["Downstream V0", String(i)], ["", it.kinds.join(", ")], ["place", place(it.place)], ["tracks", it.tracks.join(" and ")],
+    ["χ²", number(it.chi2)], ["pT", momentum(it.pt)], ["IP", number(it.ip) + " mm"]].concat(it.masses.map(([name, mass]) => ["m(" + name + ")", number(mass, 4) + " MeV"]));
+}
+add("v0legs", "From downstream V0s to the UT", "down", "dashes", scene.downstream_v0s.flatMap((it, i) => it.legs.map((line) => ({ line, rows: () => v0Rows(it, i) }))), { width: 1 });
+add("stubs", "Muon stubs", "stub", "line", scene.stubs.map((it, i) => ({
+  line: it.line, rows: () => [["Muon stub", String(i)], ["χ² in x, in y", number(it.chi2_x) + ", " + number(it.chi2_y)]],
+})), { width: 1.8 });
 add("muons", "Muons", "muon", "line", tracks.filter((it) => it.track.muon), { width: 2.2 });
 add("collisions", "True collisions", "truth", "cross", scene.collisions.map((it) => ({
   point: it.place, rows: () => [["True collision", ""], ["place", place(it.place)], ["tracks", String(it.tracks)]],
@@ -75,6 +87,7 @@ add("decays", "Secondary vertices", "sv", "square", scene.decays.map((it, i) => 
     ["tracks", it.tracks.join(" and ")], ["χ²", number(it.chi2)], ["pT", momentum(it.pt)], ["flight", number(it.flight) + " mm"],
     ["flight χ²", number(it.flight_chi2)], ["corrected mass", number(it.corrected_mass, 4) + " MeV"]].concat(it.masses.map(([name, mass]) => ["m(" + name + ")", number(mass, 4) + " MeV"])),
 })), {});
+add("v0s", "Downstream V0s", "down", "square", scene.downstream_v0s.map((it, i) => ({ point: it.place, rows: () => v0Rows(it, i) })), {});
 add("clusters", "ECAL clusters", "ecal", "square", scene.clusters.map((it, i) => ({
   point: it.place,
   rows: () => [["ECAL cluster", String(i)], ["place", place(it.place)], ["energy", momentum(it.energy)], ["ET", momentum(it.et)], ["E19", number(it.e19)]],

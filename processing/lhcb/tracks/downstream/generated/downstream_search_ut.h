@@ -20,6 +20,10 @@ struct downstream_search_ut_parameters {
         const float* z;
         const float* y_begin;
         const float* y_end;
+        const uint32_t* bin_begin;
+        const uint16_t* bin_order;
+        const float* bin_x;
+        const float* bin_z;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } ut_hits;
     struct {
@@ -64,9 +68,6 @@ struct downstream_search_ut_parameters {
     struct {
         const uint32_t* ut_hits_offset;
         uint8_t* ut_used;
-        uint16_t* ut_order;
-        float* ut_x;
-        float* ut_z;
         float* ut_y_begin;
         float* ut_y_end;
         __device__ uint32_t first(uint32_t event) const { return ut_hits_offset[event]; }

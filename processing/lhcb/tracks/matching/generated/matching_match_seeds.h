@@ -34,6 +34,10 @@ struct matching_match_seeds_parameters {
         const float* z;
         const float* y_begin;
         const float* y_end;
+        uint32_t* bin_begin;
+        uint16_t* bin_order;
+        float* bin_x;
+        float* bin_z;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } ut_hits;
     struct {
@@ -75,13 +79,6 @@ struct matching_match_seeds_parameters {
         uint32_t* best;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event] / 2u; }
     } velo_tracks_scratch;
-    struct {
-        const uint32_t* ut_hits_offset;
-        uint16_t* ut_order;
-        float* ut_x;
-        float* ut_z;
-        __device__ uint32_t first(uint32_t event) const { return ut_hits_offset[event]; }
-    } ut_hits_scratch;
     struct {
         const uint32_t* scifi_hits_offset;
         uint32_t* owner;

@@ -15,7 +15,11 @@ import pytest
 from hltnode.processing.lhcb.offline.display.html_page import event_page
 from hltnode.processing.offline.particles.names import particle_name
 from tests.chromium import needs_chromium, page_after_scripts, picture
-from tests.processing.lhcb.offline.display.test_event_reader import scene, scene_with_calorimeter
+from tests.processing.lhcb.offline.display.test_event_reader import (
+    scene,
+    scene_of_downstream_tracks,
+    scene_with_calorimeter,
+)
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>\"'&<!--"
 
@@ -69,6 +73,16 @@ def test_the_page_has_cells_and_clusters_of_the_calorimeter() -> None:
     assert np.abs(np.array(content["cells"]["energy"]) - drawn.cells.energy).max() <= 0.51
     assert [cluster["et"] for cluster in content["clusters"]] == pytest.approx([it.et for it in drawn.clusters], 1e-4)
     assert any(track["electron"] for track in content["tracks"])
+
+
+def test_the_page_has_downstream_tracks_v0s_and_stubs(shared: Path) -> None:
+    drawn = scene_of_downstream_tracks(shared)
+    content = content_of(event_page(drawn, source="minbias.mdf"))
+    kinds = [track["kind"] for track in content["tracks"]]
+    assert kinds.count("downstream") == sum(track.kind == "downstream" for track in drawn.tracks) > 0
+    assert [v0["tracks"] for v0 in content["downstream_v0s"]] == [list(it.tracks) for it in drawn.downstream_v0s]
+    assert len(content["stubs"]) == len(drawn.stubs) > 0
+    assert [len(leg) for v0 in content["downstream_v0s"] for leg in v0["legs"]] == [6] * 2 * len(drawn.downstream_v0s)
 
 
 def test_the_page_of_a_dense_event_is_small_and_needs_nothing_else() -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.ecal import EcalGeometry
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
-from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, VELO_PART, Scene
+from hltnode.processing.lhcb.offline.display.scene import (
+    DOWNSTREAM_PART,
+    LONG_PART,
+    NO_TRACK,
+    VELO_PART,
+    Scene,
+)
 from hltnode.processing.lhcb.offline.validation.likeness.calorimeter import ecal_adc, ecal_values
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
@@ -21,10 +29,10 @@ from tests.processing.lhcb.full_events import full_events
 VELO_BANK = LhcbBankType.VP_RETINA_CLUSTER
 
 
-def reader(sequence: str | None = None, *, run_lines: bool = False) -> EventReader:
+def reader(sequence: str | None = None, *, run_lines: bool = False, geometry: Path | None = None) -> EventReader:
     trigger = CHAIN.load_trigger(None, sequence)
-    geometry = CHAIN.with_sequence(sequence).load_geometry(None)
-    return EventReader(CHAIN, create_backend("cpu", CHAIN.kernels, threads=1), geometry, trigger, run_lines=run_lines)
+    constants = CHAIN.with_sequence(sequence).load_geometry(geometry)
+    return EventReader(CHAIN, create_backend("cpu", CHAIN.kernels, threads=1), constants, trigger, run_lines=run_lines)
 
 
 @cache
@@ -75,6 +83,51 @@ def test_cells_and_clusters_of_the_calorimeter_are_those_of_the_event() -> None:
     # Other sequences do not read it.
     assert not len(scene().cells.number)
     assert "clusters" not in scene().summary
+
+
+@cache
+def scene_of_downstream_tracks(shared: Path) -> Scene:
+    """A real event with downstream V0s and a muon stub."""
+    of = reader("hlt1_2026", geometry=shared / "data" / "lhcb-geometry")
+    [file] = (shared / "data" / "lhcb-minbias-mdf").glob("*_retina3_*.mdf")
+    found = of.read(list(next(iter(read_events(file)))))
+    of.close()
+    return found
+
+
+def test_downstream_tracks_their_vertices_and_stubs_are_drawn(shared: Path) -> None:
+    drawn = scene_of_downstream_tracks(shared)
+    tracks = [(i, track) for i, track in enumerate(drawn.tracks) if track.kind == DOWNSTREAM_PART]
+    assert len(tracks) > 3
+    assert drawn.downstream_v0s
+    assert drawn.stubs
+    n_long = sum(track.kind == LONG_PART for track in drawn.tracks)
+    assert [i for i, _ in tracks] == list(range(n_long, n_long + len(tracks)))
+    for i, track in tracks:
+        assert dict(track.hits)["UT"] == 4
+        z = track.line[:, 2]
+        assert (np.diff(z) > 0).all()
+        assert 2300 < z[0] < 2400
+        assert z[-1] == Z_END_SCIFI
+        # The curve in the magnet continues both ends: no step in x or y.
+        steps = np.abs(np.diff(track.line[:, :2], axis=0)) / np.diff(z)[:, None]
+        assert steps.max() < 1.5
+        own = drawn.hits["UT"].track == i
+        assert 0 < own.sum() <= 4
+        assert not np.isnan(drawn.hits["UT"].points[own]).any()
+    for v0 in drawn.downstream_v0s:
+        for number, leg in zip(v0.tracks, v0.legs, strict=True):
+            np.testing.assert_array_equal(leg[0], v0.place)
+            np.testing.assert_array_equal(leg[1], drawn.tracks[number].line[0])
+        assert v0.kinds
+    muons = drawn.hits["Muon"].points
+    for stub in drawn.stubs:
+        x = np.interp(muons[:, 2], stub.line[:, 2], stub.line[:, 0])
+        y = np.interp(muons[:, 2], stub.line[:, 2], stub.line[:, 1])
+        near = np.hypot(muons[:, 0] - x, muons[:, 1] - y) < 400
+        assert len({round(z / 1200) for z in muons[near, 2].tolist()}) >= 4
+    assert f"{len(tracks)} downstream" in drawn.summary
+    assert f"{len(drawn.stubs)} muon stubs" in drawn.summary
 
 
 def test_the_line_of_a_long_track_goes_through_all_its_hits_and_ends_behind_the_scifi_tracker() -> None:

@@ -21,6 +21,7 @@ from hltnode.processing.lhcb.tracks.downstream.ghost_network import DownstreamNe
 from hltnode.processing.lhcb.tracks.downstream.search_ut import search_ut
 from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_tracks
 from hltnode.processing.lhcb.tracks.long import collections as long
+from hltnode.processing.lhcb.ut.collections import N_BINS, N_BINS_OF_LAYER
 from tests.processing.framework.chain_builder import build_kernels
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.framework.session_folders import session_folder
@@ -86,6 +87,10 @@ def run_downstream(
     }
     for name in UT_COLUMNS:
         given[f"ut_hits.{name}"] = _placed([event.ut[name] for event in events], ut_offset)
+    bins = [bins_of_hits(event.ut["x"], event.ut["z"]) for event in events]
+    given["ut_hits.bin_begin"] = np.concatenate([of_event["bin_begin"] for of_event in bins])
+    for name in ("bin_order", "bin_x", "bin_z"):
+        given[f"ut_hits.{name}"] = _placed([of_event[name] for of_event in bins], ut_offset)
     seed_places = np.arange(n + 1) * long.MAX_SEEDS_PER_EVENT
     for name in SEED_COLUMNS:
         given[f"scifi_seeds.{name}"] = _placed([event.seeds[name] for event in events], seed_places)
@@ -103,6 +108,23 @@ def run_downstream(
     counts = columns["downstream_tracks.count"]
     tracks = [_rows(columns, "downstream_tracks", MAX_TRACKS_PER_EVENT, i, int(counts[i])) for i in range(n)]
     return candidates, tracks, columns["events.flags"][:n]
+
+
+def bins_of_hits(x: NDArray[Any], z: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The order of UT hits by bins of 7 mm, layer by layer, as the matching makes it: columns of ut_hits. Hits of bins
+    with more than 64 are at x = 1e6."""
+    x, z = np.asarray(x, np.float32), np.asarray(z, np.float32)
+    with np.errstate(invalid="ignore"):
+        of_layer = (x + np.float32(0.5 * 7 * N_BINS_OF_LAYER)) * np.float32(1 / 7)
+    of_layer = np.clip(np.nan_to_num(of_layer, nan=0.0), 0, N_BINS_OF_LAYER - 1).astype(np.int64)
+    bins = np.searchsorted([2350.0, 2485.0, 2620.0], z, side="right") * N_BINS_OF_LAYER + of_layer
+    order, counts = np.argsort(bins, kind="stable"), np.bincount(bins, minlength=N_BINS)
+    return {
+        "bin_begin": np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32),
+        "bin_order": order.astype(np.uint16),
+        "bin_x": np.where(counts[bins[order]] > 64, np.float32(1e6), x[order]),
+        "bin_z": z[order],
+    }
 
 
 def _placed(parts: Sequence[NDArray[Any]], offsets: NDArray[np.int64]) -> NDArray[Any]:

@@ -30,6 +30,7 @@ from tests.processing.lhcb.tracks.downstream.downstream_chain import (
     SEED_COLUMNS,
     UT_COLUMNS,
     DownstreamEvent,
+    bins_of_hits,
     blocks_of,
     run_downstream,
 )
@@ -56,6 +57,12 @@ def events_of(banks: Sequence[Sequence[RawBank]], geometry: Path | None) -> list
         hits = slice(int(offset[i]), int(offset[i] + counts[i]))
         seeds = slice(i * long.MAX_SEEDS_PER_EVENT, i * long.MAX_SEEDS_PER_EVENT + int(n_seeds[i]))
         tracks = slice(i * long.MAX_TRACKS_PER_EVENT, i * long.MAX_TRACKS_PER_EVENT + int(n_long[i]))
+        # The matching sorts the hits into the bins that run_downstream gives to the search.
+        for name, expected in bins_of_hits(*(column(f"ut_hits.{axis}", np.float32)[hits] for axis in "xz")).items():
+            of_events = column(f"ut_hits.{name}", expected.dtype)
+            n_bins = len(expected)
+            found = of_events[i * n_bins : (i + 1) * n_bins] if name == "bin_begin" else of_events[hits]
+            np.testing.assert_array_equal(found, expected)
         events.append(
             DownstreamEvent(
                 seeds={
