@@ -27,7 +27,7 @@ EXPECTED = (
     r"(debootstrap|dh|dpkg|dpkg-\w+|git|hadolint|jq|lintian|systemd-\w+) is not installed",
     r"dpkg-checkbuilddeps: .*",
     r"curl, which the pages use, is not installed",
-    "catboost is not installed",
+    r"(catboost|onnx|onnxruntime|sklearn|skl2onnx) is not installed",
     # Public data of 79 MB without a licence, and the reader of its authors
     r"(km3net-testdata|km3pipe) is not installed .*",
     # What depends on the network of the machine

@@ -26,6 +26,7 @@ from hltnode.daemon.common.vocabulary import LogFormat, SlowConsumerPolicy
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.run_control import controller
 from hltnode.processing.framework.limits import BatchLimits
 from tests.daemon.fakes import FakeEngine, FakeWorkspace
 
@@ -111,6 +112,8 @@ class PacedEngine(FakeEngine):
 async def main(config_file: Path) -> int:
     """Run the node; its exit code."""
     config = load_config(config_file)
+    # A feeder that gets no processor for a quarter of a second would look like one that has used its credits.
+    controller.DRAIN_QUIET_SECONDS = 2.0
     back_end = BackEnd(config_file.parent)
     if config.decisions.policy is SlowConsumerPolicy.WAIT:
         zmq.Context = SmallBuffers  # type: ignore[assignment, misc]
