@@ -224,6 +224,15 @@ def test_the_crc_of_consecutive_parts_follows_from_the_crc_of_each(parts: list[b
     assert joined == crc32c(b"".join(parts))
 
 
+def test_a_part_may_have_any_size_up_to_megabytes() -> None:
+    """Each bit of the size has a table of its own."""
+    data = memoryview(random.Random(5).randbytes((1 << 22) + 1))
+    first, whole = crc32c(b"before"), crc32c(data, crc32c(b"before"))
+    for size in (0, 1, *(size for k in range(1, 23) for size in ((1 << k) - 1, 1 << k, (1 << k) + 1))):
+        begin = joined_crc32c(first, crc32c(data[:-size] if size else data), len(data) - size)
+        assert joined_crc32c(begin, crc32c(data[len(data) - size :]), size) == whole, size
+
+
 @pytest.mark.parametrize("offset", [1, 1000 - len(MFP) + 1, 1000, 1001, 1 << 40, (1 << 64) - 1])
 def test_a_frame_that_does_not_fit_behind_its_offset_is_not_copied(offset: int) -> None:
     slot = bytearray([GUARD]) * (len(MFP) if offset == 1 else 1000)

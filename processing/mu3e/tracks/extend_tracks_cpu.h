@@ -63,7 +63,8 @@ struct helix_block {
         store_wide(from_y + t, of.from_y);
         store_wide(z + t, of.z);
         store_wide(turn + t, of.turn);
-        // Angles with a larger cosine are below min_recurl_angle, with room for the error of atan2_approximate.
+        // Angles with a larger cosine are below min_recurl_angle or above max_recurl_angle, with room for the error of
+        // atan2_approximate.
         constexpr float square = min_recurl_angle * min_recurl_angle,
                         cosine = 1.f - square / 2.f + square * square / 24.f;
         const float_wide wx = of.from_x - of.centre_x, wy = of.from_y - of.centre_y;

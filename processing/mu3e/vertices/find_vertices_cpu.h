@@ -96,7 +96,7 @@ struct track_list {
         const float_wide limit = in_all_lanes<float_wide>(max_distance);
         return bits_where<wide_comparison::at_most>(away, limit) & bits_where<wide_comparison::at_most>(-away, limit);
     }
-    /// Bits of the tracks from m on for which may_balance holds, of which they are the second one.
+    /// Bits of the tracks from m on that fulfil may_balance with positron a and electron e of `others`.
     template <typename Parameters>
     inline uint32_t bits_balanced(const Parameters& p, uint32_t m, const track_list& others, uint32_t a,
                                   uint32_t e) const

@@ -75,8 +75,9 @@ constexpr float tpc_no_continuation = 1e30f;
 constexpr float tpc_above_rounding = 1.0001f;
 
 /// Whether the difference of slopes alone makes chi2 larger than a limit, without divisions: most pairs of ends do not
-/// pass. It allows for rounding, so it refuses no pair that `continuation` would accept; variances are not negative.
-/// A `Lanes` is a float or a vector of floats.
+/// pass. It allows for rounding, so it refuses no pair that `continuation` would accept, if the covariances of both
+/// ends are positive semidefinite: else another term of chi2 may be negative behind a long gap. A `Lanes` is a float or
+/// a vector of floats.
 template <typename Lanes>
 __device__ __forceinline__ auto slopes_differ_too_much(const tpc_continuation& limits, const tpc_segment_end& a,
                                                        const Lanes& b, const Lanes& variance, float max_chi2)

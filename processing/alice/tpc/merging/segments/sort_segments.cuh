@@ -1,8 +1,8 @@
 // The segments of an event, and the slopes and curvatures of their ends, by bins.
 //
-// In:  tpc_tracks.bin, inner, outer. Out: tpc_tracks.bin_begins, sorted, near_slope,
-// near_curvature and their variances. One block per event; threads stride over
-// the segments. The order inside a bin is not fixed; no result depends on it. Bounds: those of the tracks.
+// In:  tpc_tracks.bin, inner, outer. Out: tpc_tracks.bin_begins, sorted, near_slope, near_curvature and their
+// variances. One block per event; threads stride over the segments. The order inside a bin is not fixed; no result
+// depends on it. Bounds: those of the tracks.
 #pragma once
 
 #include "alice/tpc/merging/generated/tpc_merging_types.h"
