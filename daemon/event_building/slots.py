@@ -176,10 +176,6 @@ class SlotPool:
         self.meps.close(mep.mep)
         self.slots[mep.slot].abandon_mep(mep)
 
-    def free_places(self, events_per_mep: int) -> int:
-        """Number of places for MEPs in free slots."""
-        return self.free_slots * self.empty_places(events_per_mep)
-
     @property
     def free_slots(self) -> int:
         """Number of free slots."""

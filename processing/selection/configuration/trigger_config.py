@@ -512,7 +512,7 @@ def _parse_models(table: object, menu: Menu, folder: Path) -> dict[str, Ensemble
     """The trees of the fields that take a model file. Raises TriggerConfigError, which names the key and the file."""
     if not isinstance(table, Mapping):
         raise TriggerConfigError("models: a table of fields with their model files is expected")
-    found = {}
+    found: dict[str, Ensemble] = {}
     for name, path in table.items():
         if name not in menu.model_fields:
             known = ", ".join(menu.model_fields) or "none"
@@ -520,14 +520,17 @@ def _parse_models(table: object, menu: Menu, folder: Path) -> dict[str, Ensemble
         if not isinstance(path, str):
             raise TriggerConfigError(f"models.{name}: the name of a model file is expected, not {path!r}")
         try:
-            found[name] = read_model(folder / path).trees
+            table = read_model(folder / path).table
         except ModelError as error:
             raise ModelError(f"models.{name}: {error}") from error
-        if found[name].n_features != menu.model_fields[name]:
+        if not isinstance(table, Ensemble):
+            raise ModelError(f"models.{name}: {folder / path}: {table.kind}: the field takes decision trees")
+        if table.n_features != menu.model_fields[name]:
             raise ModelError(
-                f"models.{name}: {folder / path}: its trees take {found[name].n_features} features, the field has "
+                f"models.{name}: {folder / path}: its trees take {table.n_features} features, the field has "
                 f"{menu.model_fields[name]}"
             )
+        found[name] = table
     return found
 
 

@@ -79,7 +79,7 @@ class _LearnedModel:
             fail(f"{self._path.name}: feature {name}: {text}")
         if not isinstance(value, Expression):
             what = "a candidate" if isinstance(value, Candidate) else repr(value)
-            fail(f"{self._path.name}: feature {name} is no number, but {what}")
+            fail(f"{self._path.name}: feature {name} is {what}, expected a number of the candidate")
         if as_node(value).kind is Kind.BOOL:
             value = where(value, 1.0, 0.0)
         return number(value, "a model")

@@ -445,7 +445,7 @@ def test_half_full_slots_without_further_input_are_sealed_one_by_one_at_the_dead
 
 
 def check_credits_are_backed(builder: EventBuilder) -> None:
-    places = builder.pool.free_places(EVENTS) + builder.pool.filling_places(EVENTS)
+    places = builder.pool.free_slots * builder.pool.empty_places(EVENTS) + builder.pool.filling_places(EVENTS)
     assert 0 <= builder.window.outstanding <= places
 
 

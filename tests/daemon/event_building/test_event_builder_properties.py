@@ -197,7 +197,7 @@ class BuilderMachine(RuleBasedStateMachine):
     @invariant()
     def every_outstanding_credit_has_a_place(self) -> None:
         builder = self.builder
-        places = builder.pool.free_places(EVENTS) + builder.pool.filling_places(EVENTS)
+        places = builder.pool.free_slots * builder.pool.empty_places(EVENTS) + builder.pool.filling_places(EVENTS)
         backed = builder.window.outstanding <= places
         assert backed or self.forced
         self.forced = not backed

@@ -47,6 +47,15 @@ def test_a_call_before_the_present_time_is_refused() -> None:
         clock.call_at(9, print)
 
 
+def test_the_clock_never_goes_back() -> None:
+    clock = Clock()
+    clock.run(10)
+    clock.run(10)
+    with pytest.raises(ValueError, match="a run until 9 ns, but the model is at 10 ns"):
+        clock.run(9)
+    assert clock.now_ns == 10
+
+
 def test_a_run_that_fails_leaves_the_garbage_collector_on() -> None:
     clock, was_enabled = Clock(), list[bool]()
 

@@ -373,7 +373,8 @@ class DistributionMachine(RuleBasedStateMachine):
         for model in getattr(self, "nodes", []):
             builder = model.builder
             if builder is not None:
-                places = builder.pool.free_places(EVENTS) + builder.pool.filling_places(EVENTS)
+                pool = builder.pool
+                places = pool.free_slots * pool.empty_places(EVENTS) + pool.filling_places(EVENTS)
                 assert builder.window.outstanding >= 0
                 assert builder.window.outstanding <= places or builder.is_computing
 

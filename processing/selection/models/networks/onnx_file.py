@@ -6,6 +6,7 @@ messages and their fields are those of onnx.proto3 (https://github.com/onnx/onnx
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -61,18 +62,25 @@ class _Graph:
     def constant(self, name: str) -> NDArray[np.float32] | None:
         """The numbers of a constant; None for a value that depends on the input."""
         at = self.made_by.get(name)
+        seen: set[str] = set()
+        while at is not None and at.op in _UNCHANGED and at.inputs and name not in seen:
+            seen.add(name)
+            _check_unchanged(at)
+            name = at.inputs[0]
+            at = self.made_by.get(name)
         if name in self.tensors:
             return _numbers(self.tensors[name], name)
-        if at is not None and at.op == "Constant":
-            return _constant(at, name)
-        if at is not None and at.op in _UNCHANGED and at.inputs:
-            return self.constant(at.inputs[0])
-        return None
+        return _constant(at, name) if at is not None and at.op == "Constant" else None
 
 
 def from_bytes(content: bytes) -> LearnedModel:
     """The network of a file. Raises ModelError."""
-    model = Message(content)
+    # A number that overflows in single precision is refused when the table is checked.
+    with np.errstate(all="ignore"):
+        return _network(Message(content))
+
+
+def _network(model: Message) -> LearnedModel:
     _check_versions(model)
     graph = _graph(model.message(7))
     response = _response(graph)
@@ -112,13 +120,21 @@ def _graph(content: Message) -> _Graph:
         attributes = {attribute.text(1): attribute for attribute in each.messages(5)}
         domain = each.text(7)
         op = each.text(4) if domain in ("", "ai.onnx", "ai.onnx.ml") else f"{domain}.{each.text(4)}"
-        for output in each.texts(2):
+        for place, output in enumerate(each.texts(2)):
             if output in graph.made_by:
                 _refuse(f"two nodes make {shown(output)}")
-            graph.made_by[output] = _Node(op, tuple(each.texts(1)), attributes)
-    graph.tensors = {tensor.text(8): tensor for tensor in content.messages(5)}
-    graph.inputs = {value.text(1): value for value in content.messages(11) if value.text(1) not in graph.tensors}
+            if output:  # without a name, a result is left out
+                which = f", result {place + 1}" if place else ""
+                graph.made_by[output] = _Node(op + which, tuple(each.texts(1)), attributes)
+    tensors = content.messages(5)
+    graph.tensors = {tensor.text(8): tensor for tensor in tensors}
+    inputs = [value for value in content.messages(11) if value.text(1) not in graph.tensors]
+    graph.inputs = {value.text(1): value for value in inputs}
     graph.outputs = {value.text(1): value for value in content.messages(12)}
+    named = Counter([*(tensor.text(8) for tensor in tensors), *(value.text(1) for value in inputs), *graph.made_by])
+    name, n = named.most_common(1)[0] if named else ("", 0)
+    if n > 1:
+        _refuse(f"{n} values have the name {shown(name)}")
     return graph
 
 
@@ -145,22 +161,29 @@ def _steps(graph: _Graph, name: str) -> tuple[list[Step], str]:
             _refuse(f"no node makes {shown(name)} from an input of the graph")
         seen.add(name)
         if at.op == "Concat":
-            name = _of_two_classes(graph, at)
+            name = _of_two_classes(graph, at, steps)
             continue
         if at.op in _SHAPES:
             _check_shape(at, steps)
             name = at.inputs[0]
             continue
-        if at.op == "Cast" and at.integer("to", 0) not in _FLOATS:
-            _refuse(f"a Cast to type {at.integer('to', 0)}: numbers in single precision are expected")
         if at.op not in _READ:
             _refuse(f"operator {shown(at.op)}: a dense network of {', '.join(_READ)} is expected")
+        _check_unchanged(at)
         found, name = _step(graph, at)
         steps += reversed(found)
         if len(steps) > MAX_STEPS:
             _refuse(f"more than {MAX_STEPS} steps")
     steps.reverse()
     return _joined(steps), name
+
+
+def _check_unchanged(at: _Node) -> None:
+    """Refuses a Cast or Dropout that changes numbers."""
+    if at.op == "Cast" and at.integer("to", 0) not in _FLOATS:
+        _refuse(f"a Cast to type {at.integer('to', 0)}: numbers in single precision are expected")
+    if at.op == "Dropout" and any(at.inputs[2:]):
+        _refuse("a Dropout in training mode: export the model for evaluation, in PyTorch after model.eval()")
 
 
 def _check_shape(at: _Node, later: list[Step]) -> None:
@@ -171,9 +194,9 @@ def _check_shape(at: _Node, later: list[Step]) -> None:
         _refuse(f"operator {at.op} between layers: it is read behind the last one only")
 
 
-def _of_two_classes(graph: _Graph, at: _Node) -> str:
+def _of_two_classes(graph: _Graph, at: _Node, later: list[Step]) -> str:
     """The name of p, for the responses 1 - p and p of two classes."""
-    if len(at.inputs) == 2:
+    if len(at.inputs) == 2 and at.integer("axis", 1) in (1, -1) and not later:
         other = graph.made_by.get(at.inputs[0])
         if other is not None and other.op == "Sub" and len(other.inputs) == 2 and other.inputs[1] == at.inputs[1]:
             one = graph.constant(other.inputs[0])
@@ -310,11 +333,14 @@ def _n_features(graph: _Graph, source: str, steps: list[Step]) -> int:
     if kind.integer(1) not in _FLOATS:
         _refuse(f"the input has elements of type {kind.integer(1)}: numbers in single precision are expected")
     dimensions = [dimension.integer(1) for dimension in kind.message(2).messages(1)]
+    if any(n != 1 for n in dimensions[1:-1]):
+        _refuse(f"the input has the shape {shown(dimensions)}: a row of features for each candidate is expected")
+    # 0 or -1 for a number that the file leaves open.
     given = dimensions[-1] if dimensions else 0
     taken = next((step.weights.shape[1] for step in steps if step.kind is Kind.DENSE), 0)
     if taken == 0:
         _refuse("no layer: a network with MatMul or Gemm is expected")
-    if given not in (0, taken):
+    if given > 0 and given != taken:
         _refuse(f"the input has {given} features, the first layer takes {taken}")
     return taken
 
@@ -341,14 +367,13 @@ def _numbers(tensor: Message, name: str) -> NDArray[np.float32]:
     if kind not in _FLOATS:
         _refuse(f"{shown(name)} has elements of type {kind}: numbers in single or double precision are expected")
     if len(shape) > 4 or not all(0 <= n <= MAX_WIDTH for n in shape):
-        _refuse(f"{shown(name)} has the shape {shape}: at most {MAX_WIDTH} values of a layer are allowed")
+        _refuse(f"{shown(name)} has the shape {shown(shape)}: at most {MAX_WIDTH} values of a layer are allowed")
     read: Mapping[int, Callable[[int], NDArray[np.floating]]] = {_FLOAT: tensor.floats, _DOUBLE: tensor.doubles}
     raw = np.frombuffer(tensor.content(9), "<f4" if kind == _FLOAT else "<f8") if 9 in tensor else None
     values = read[kind](4 if kind == _FLOAT else 10) if raw is None else raw
     if values.size != np.prod(shape, dtype=np.int64):
         _refuse(f"{shown(name)} has {values.size} numbers for the shape {shape}")
-    with np.errstate(over="ignore"):
-        return values.astype(F32).reshape(shape)
+    return values.astype(F32).reshape(shape)
 
 
 def _constant(at: _Node, name: str) -> NDArray[np.float32]:
@@ -358,4 +383,4 @@ def _constant(at: _Node, name: str) -> NDArray[np.float32]:
         return np.array(at.number("value_float", 0.0), F32)
     if "value_floats" in at.attributes:
         return at.attributes["value_floats"].floats(7).astype(F32)
-    _refuse(f"the constant {shown(name)} is no number")
+    _refuse(f"the constant {shown(name)} has no numbers in single or double precision")

@@ -15,6 +15,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.inputs import MODEL_FIELDS
+from hltnode.processing.lhcb.lines.two_track_network import FILE as NETWORK
 from hltnode.processing.lhcb.muon.collections import FEATURES, long_muon_features
 from hltnode.processing.lhcb.tracks.long.collections import long_count, long_tracks
 from hltnode.processing.selection.configuration.tck import TckDocument
@@ -151,6 +152,7 @@ def test_damaged_model_files_are_refused_with_key_file_and_fault(tmp_path: Path)
         (nan, "nan is not a finite number"),
         (late, "a split uses feature 20, the model has 20"),
         (model(19), "its trees take 19 features, the field has 20"),
+        (NETWORK.read_text(), "a network: the field takes decision trees"),
     ):
         with pytest.raises(TriggerConfigError, match=rf"toml: models\.muon_catboost: .*muons\.json: .*{message}"):
             CHAIN.load_trigger(written(tmp_path, content))

@@ -183,11 +183,12 @@ def test_the_network_of_two_track_mva_as_a_file_gives_its_response() -> None:
     ("features", "message"),
     [
         (("x", "ptt", "y", "hits"), r"relu\.onnx: feature 'ptt': field 'ptt': tracks have no such field; the nearest"),
-        (("x", "vertex", "y", "hits"), r"relu\.onnx: feature 'vertex' is no number, but a candidate"),
+        (("x", "vertex", "y", "hits"), r"relu\.onnx: feature 'vertex' is a candidate, expected a number of the"),
         (("x",), r"relu\.onnx: 1 features are given, the model has 4"),
         (("x", lambda t: t.ptt, "y", "hits"), r"relu\.onnx: feature 1: field 'ptt': tracks have no such field"),
         (("x", lambda t: log(t) > 1, "y", "hits"), r"relu\.onnx: feature 1: a line cannot compute with"),
-        (("x", lambda _: None, "y", "hits"), r"relu\.onnx: feature 1 is no number, but None"),
+        (("x", lambda _: None, "y", "hits"), r"relu\.onnx: feature 1 is None, expected a number of the"),
+        (("x", lambda _: 2.5, "y", "hits"), r"relu\.onnx: feature 1 is 2\.5, expected a number of the"),
         (
             None,
             r"relu\.onnx: the file has no names of its 4 features: NetworkModel\(.*features=.* gives them",

@@ -115,7 +115,7 @@ def test_lines_without_models_have_the_kernel_of_before() -> None:
     ("features", "message"),
     [
         (("x", "ptt", "a", "b"), r"xgboost\.json: feature 'ptt': field 'ptt': tracks have no such field; the nearest"),
-        (("x", "vertex", "a", "b"), r"xgboost\.json: feature 'vertex' is no number, but a candidate"),
+        (("x", "vertex", "a", "b"), r"xgboost\.json: feature 'vertex' is a candidate, expected a number of the"),
         (("x", "pt.z", "a", "b"), r"xgboost\.json: feature 'pt\.z': 'Expression' object has no attribute 'z'"),
         (("x",), r"xgboost\.json: 1 features are given, the model has 4"),
     ],

@@ -42,11 +42,11 @@ def attribute(name: str, value: Value) -> bytes:
     return message((1, name), (3 if isinstance(value, int) else 2 if isinstance(value, float) else 5, value))
 
 
-def node(op: str, inputs: str, output: str, *, domain: str = "", **attributes: Value) -> bytes:
-    """inputs: names with a space between them."""
+def node(op: str, inputs: str, outputs: str, *, domain: str = "", **attributes: Value) -> bytes:
+    """inputs, outputs: names with a space between them; a name of "-" is left out, as ONNX has it."""
     return message(
-        *((1, name) for name in inputs.split()),
-        (2, output),
+        *((1, name.strip("-")) for name in inputs.split()),
+        *((2, name.strip("-")) for name in outputs.split()),
         (4, op),
         *((5, attribute(name, value)) for name, value in attributes.items()),
         *([(7, domain)] if domain else []),

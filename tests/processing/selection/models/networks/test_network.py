@@ -16,6 +16,7 @@ from hltnode.processing.selection.models.ensemble import Ensemble, ObliviousTree
 from hltnode.processing.selection.models.model_file import table_of_text
 from hltnode.processing.selection.models.networks import network
 from hltnode.processing.selection.models.networks.network import (
+    MAGIC,
     MAX_FEATURES,
     MAX_STEPS,
     MAX_WIDTH,
@@ -98,21 +99,21 @@ def plain_response(made: Network, features: list[float]) -> float:
 
 
 def largest_of(made: Network, features: list[float]) -> float:
-    """How large the numbers of the evaluation may get, for the bound on its rounding."""
+    """How large the numbers of the evaluation may get, for the bound on its rounding. In double precision, because a
+    quotient by a tiny constant overflows."""
     size = 1.0 + max(abs(x) for x in features)
     for step in made.steps:
+        constants, weights = (np.abs(numbers).astype(np.float64) for numbers in (step.constants, step.weights))
         if step.kind is Kind.DENSE:
-            size = float(np.abs(step.constants).max() + np.abs(step.weights).sum(axis=1).max() * size)
+            size = float(constants.max()) + float(weights.sum(axis=1).max()) * size
         elif step.kind is Kind.ADD:
-            size += float(np.abs(step.constants).max())
-        elif step.kind is Kind.MUL:
-            size *= max(1.0, float(np.abs(step.constants).max()))
+            size += float(constants.max())
+        elif step.kind in (Kind.MUL, Kind.LEAKY_RELU):
+            size *= max(1.0, float(constants.max()))
         elif step.kind is Kind.DIV:
-            size *= max(1.0, 1.0 / float(np.abs(step.constants).min()))
-        elif step.kind is Kind.LEAKY_RELU:
-            size *= max(1.0, float(np.abs(step.constants).max()))
+            size *= max(1.0, 1.0 / float(constants.min()))
         elif step.kind is Kind.RESIDUAL:
-            size += float(np.abs(step.weights).sum()) * max(abs(x) for x in features)
+            size += float(weights.sum()) * max(abs(x) for x in features)
     return size
 
 
@@ -193,6 +194,7 @@ def test_the_widest_network_is_taken() -> None:
         ([Step(Kind.RELU, 2), ONE], 3, "step 0: RELU has 2 results for 3 values"),
         ([Step(Kind.GROUP_SORT, 3, group=2), ONE], 3, "step 0: groups of 2 in 3 values, expected a divisor"),
         ([Step(Kind.GROUP_SORT, 3, group=1), ONE], 3, "step 0: groups of 1 in 3 values, expected a divisor"),
+        ([Step(Kind.GROUP_SORT, 34, group=34)], 34, "step 0: groups of 34 in 34 values, .* from 2 to 32"),
         ([Step(Kind.RESIDUAL, 3, np.ones(3, np.float32)), ONE], 3, "step 0: a sum of the features is added to 3"),
         ([Step(Kind.DENSE, 128, np.ones((128, 128), np.float32), np.ones(128, np.float32))] * 4, 128, "weights"),
     ],
@@ -222,6 +224,24 @@ def test_a_damaged_table_is_refused(place: int, word: int, message: str) -> None
     words[place] = word
     with pytest.raises(ModelError, match=message):
         Network(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([1, MAX_STEPS + 1, 1, *[Kind.RELU | 1 << 8] * (MAX_STEPS + 1)], "65 steps, expected 1 to 64"),
+        ([1, 0, 1, 0], "0 steps, expected 1 to 64"),
+        ([0, 1, 1, Kind.DENSE | 1 << 8, 0], "0 features, expected 1 to 128"),
+        ([MAX_FEATURES + 1, 1, 129, Kind.DENSE | 1 << 8, *[0] * 130], "129 features, expected 1 to 128"),
+        ([2, 1, 2, Kind.GROUP_SORT | 2 << 8], "step 0: groups of 0 in 2 values"),
+        ([2, 1, 2, Kind.GROUP_SORT | 2 << 8, 4], "step 0: groups of 4 in 2 values"),
+        ([2, 1, 2, Kind.DENSE | 1 << 8, 0, 0], "step 0: the table ends in its parameters"),
+    ],
+)
+def test_a_table_that_no_file_gives_is_refused(words: list[int], message: str) -> None:
+    """Of a TCK document: `of_steps` refuses the first ones before it makes words."""
+    with pytest.raises(ModelError, match=message):
+        Network(np.array([MAGIC, *words], np.uint32))
 
 
 def test_a_table_that_is_cut_or_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

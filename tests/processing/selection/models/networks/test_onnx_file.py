@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,7 @@ def row(content: bytes) -> float:
 
 
 ONE = tensor("c", 10.0)
+CHAIN_OF_COPIES = [node("Identity", f"v{i + 1}", f"v{i}") for i in range(990)]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,10 @@ ONE = tensor("c", 10.0)
         ([node("MatMul", "x w", "a"), node("Squeeze", "a", "b"), node("Identity", "b", "y")], [WEIGHTS], 13.0),
         ([node("Cast", "x", "a", to=1), node("MatMul", "a w", "y")], [WEIGHTS], 13.0),
         ([node("Identity", "w", "v"), node("MatMul", "x v", "y")], [WEIGHTS], 13.0),
+        ([node("Cast", "w", "v", to=1), node("MatMul", "x v", "y")], [tensor("w", [[1.0], [2.0]], kind=11)], 13.0),
+        ([node("Gemm", "x w -", "y")], [WEIGHTS], 13.0),
+        ([node("Dropout", "x", "a -"), node("Dropout", "a r -", "b -"), node("MatMul", "b w", "y")], [WEIGHTS], 13.0),
+        ([*CHAIN_OF_COPIES, node("MatMul", "x v0", "y")], [tensor("v990", [[1.0], [2.0]])], 13.0),
     ],
 )
 def test_an_operator_does_what_onnx_says(nodes: list[bytes], tensors: list[bytes], expected: float) -> None:
@@ -102,14 +108,24 @@ def test_a_probability_of_two_classes_is_that_of_the_second() -> None:
         node("MatMul", "x w", "a"),
         node("Sigmoid", "a", "p"),
         node("Sub", "one p", "q"),
-        message((1, "q"), (1, "p"), (2, "y"), (4, "Concat")),
+        node("Concat", "q p", "y"),
         node("ArgMax", "y", "label"),
     ]
     tensors = [tensor("w", [[0.1], [0.2]]), tensor("one", 1.0)]
     outputs = [value("label", 0, kind=7), value("y", 0, 2)]
     assert row(file(nodes, tensors, outputs=outputs)) == pytest.approx(1 / (1 + np.exp(-1.3)), abs=1e-6)
-    with pytest.raises(ModelError, match="operator Concat: several inputs or classes"):
-        row(file(nodes, [tensors[0], tensor("one", 2.0)], outputs=outputs))
+    one, along_rows = tensor("one", 2.0), node("Concat", "q p", "y", axis=0)
+    between = [node("Concat", "q p", "c", axis=1), node("Relu", "c", "y")]
+    for refused in (
+        file(nodes, [tensors[0], one], outputs=outputs),
+        file([*nodes[:3], along_rows], tensors),
+        file([*nodes[:3], *between], tensors),
+    ):
+        with pytest.raises(ModelError, match="operator Concat: several inputs or classes"):
+            row(refused)
+    assert row(file([*nodes[:3], node("Concat", "q p", "y", axis=-1)], tensors)) == row(
+        file(nodes, tensors, outputs=outputs)
+    )
 
 
 def test_numbers_may_be_packed_single_or_raw() -> None:
@@ -122,6 +138,7 @@ def test_numbers_may_be_packed_single_or_raw() -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 BIG = tensor("w", np.zeros((2, 129)))
+SIGNALLING_NAN = np.array([[0x7FF0000000000001], [0]], np.uint64).view(np.float64)
 EXTERNAL = tensor("w", [[1.0], [2.0]], more=[(14, 1)])
 
 
@@ -163,7 +180,18 @@ def refusal(content: bytes) -> str:
         ([LAYER], [message((1, 2), (1, 1), (2, 1), (8, "w"), (9, b"1234"))], r"w has 1 numbers for the shape \[2, 1\]"),
         ([LAYER], [message((1, 2), (1, 1), (2, 1), (8, "w"), (9, b"123"))], "damaged, or of another version"),
         ([LAYER], [message((1, -1), (1, 1), (2, 1), (8, "w"))], r"w has the shape \[-1, 1\]"),
+        ([LAYER], [message(*[(1, 1)] * 99, (2, 1), (8, "w"))], r"w has the shape \[1, 1, 1, 1, 1, 1, \.\.\.\]: "),
+        ([LAYER], [tensor("w", SIGNALLING_NAN, kind=11)], "a parameter of DENSE is not a finite number"),
+        ([node("Gemm", "x w", "y", alpha=3e38)], [WEIGHTS], "a parameter of DENSE is not a finite number"),
         ([LAYER, LAYER], [WEIGHTS], "two nodes make y"),
+        ([LAYER], [WEIGHTS, WEIGHTS], "2 values have the name w"),
+        ([LAYER, node("Relu", "x", "w")], [WEIGHTS], "2 values have the name w"),
+        ([LAYER, node("Relu", "x", "x")], [WEIGHTS], "2 values have the name x"),
+        ([node("Dropout", "x", "a m"), node("MatMul", "m w", "y")], [WEIGHTS], "operator 'Dropout, result 2'"),
+        ([node("Dropout", "x r t", "a"), node("MatMul", "a w", "y")], [WEIGHTS], "a Dropout in training mode"),
+        ([node("Cast", "w", "v", to=7), node("MatMul", "x v", "y")], [WEIGHTS], "a Cast to type 7"),
+        ([node("Identity", "u", "v"), node("Identity", "v", "u"), node("MatMul", "x v", "y")], [], "MatMul: constant"),
+        ([node("Constant", "", "c", value_int=3), node("Add", "x c", "y")], [], "the constant c has no numbers"),
         ([node("Relu", "y", "y")], [], "no node makes y from an input of the graph"),
         ([], [], "no node makes y from an input of the graph"),
         ([node("Cast", "x", "a", to=7), node("MatMul", "a w", "y")], [WEIGHTS], "a Cast to type 7"),
@@ -194,6 +222,8 @@ def test_a_graph_that_is_no_dense_network_is_refused(nodes: list[bytes], tensors
         ({"more": [(14, message((1, "features"), (2, '["a"]')))]}, "1 names of features for 2 features"),
         ({"inputs": [value("x", 0, 2), value("z", 0, 2)]}, "2 inputs: one input with all features is expected"),
         ({"inputs": [value("x", 0, 2, kind=7)]}, "the input has elements of type 7"),
+        ({"inputs": [value("x", 0, 3)]}, "the input has 3 features, the first layer takes 2"),
+        ({"inputs": [value("x", 0, 4, 2)]}, r"the input has the shape \[0, 4, 2\]: a row of features for each candid"),
         ({"outputs": [value("y", 0, 1), value("z", 0, 1)]}, r"2 outputs \(y, z\): a model with one response"),
         ({"outputs": [value("y", 0, kind=7)]}, r"0 outputs \(\): a model with one response is expected"),
     ],
@@ -225,10 +255,18 @@ def test_a_text_that_is_none_is_refused() -> None:
         Message(message((1, b"\xff"))).text(1)
 
 
-def test_each_operator_of_the_table_is_read() -> None:
+@pytest.mark.parametrize("shape", [(), (2,), (0, 2), (1, 2), (-1, -1), (0, 1, 2)])
+def test_the_shape_of_the_input_may_be_open_or_that_of_a_row(shape: tuple[int, ...]) -> None:
+    assert row(file([LAYER], [WEIGHTS], inputs=[value("x", *shape)])) == 13.0
+
+
+def test_the_page_lists_the_operators_that_are_read() -> None:
     page = (Path(__file__).parents[5] / "docs" / "formats" / "network-models.md").read_text()
-    for name in (*onnx_file._READ, "Flatten"):
-        assert f"`{name}`" in page, name
+    rows = re.findall(r"^\| `.*$", page.partition("## ONNX")[2].partition("##")[0], re.MULTILINE)
+    assert set(re.findall(r"`([A-Z]\w+)`", " ".join(rows))) == {
+        *(*onnx_file._READ, *onnx_file._SHAPES, "Concat"),
+        "StandardScaler",
+    }
 
 
 @settings(max_examples=300)
