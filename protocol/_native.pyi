@@ -108,6 +108,21 @@ class MfpPacker:
         to: NDArray[np.uint8],
     ) -> None: ...
 
+def window_list(
+    *,
+    text: bytes,
+    offsets: NDArray[np.uint32],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    columns: list[NDArray[np.uint8]],
+    start_column: int,
+    end_column: int,
+    kept: NDArray[np.uint8],
+    first_ns: int,
+    length_ns: int,
+    room: int,
+) -> bytes | None: ...
+
 class WindowLayout:
     def __init__(
         self,

@@ -22,6 +22,7 @@
 #include "packing.h"
 #include "raw_bank.h"
 #include "shared_frames.h"
+#include "window_list.h"
 
 namespace nb = nanobind;
 
@@ -222,6 +223,7 @@ NB_MODULE(_native, module)
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
                "Sum of the padded sizes of the n fragments of an MFP, or -1 if an absent bank has a size");
     add_event_records(module);
+    add_window_list(module);
     define_event_table(module);
     add_shared_frames(module);
     add_mep_places(module);

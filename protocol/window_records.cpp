@@ -6,6 +6,7 @@
 
 #include "mfp.h"
 #include "raw_bank.h"
+#include "small_copy.h"
 #include "trigger_banks.h"
 
 namespace window_records {
@@ -16,6 +17,23 @@ namespace {
 // allow, less those of the trigger. Longer windows go on in a further record.
 constexpr std::size_t max_sub_slices = 8192, max_banks = max_banks_of_event / 2, max_bytes = std::size_t{32} << 20;
 constexpr uint8_t version = 1;
+constexpr std::size_t fixed_words = 25;  // of the bank that describes a record: all but the table of its sub-slices
+
+// The field of the time of a hit.
+template <std::size_t bytes, bool big_endian>
+struct Time {
+    static uint64_t read(const uint8_t* at)
+    {
+        uint64_t ticks = 0;
+        for (std::size_t i = 0; i < bytes; ++i) ticks |= uint64_t{at[i]} << 8 * (big_endian ? bytes - 1 - i : i);
+        return ticks;
+    }
+    static void put(uint8_t* at, uint64_t ticks)
+    {
+        for (std::size_t i = 0; i < bytes; ++i)
+            at[i] = static_cast<uint8_t>(ticks >> 8 * (big_endian ? bytes - 1 - i : i));
+    }
+};
 
 [[noreturn]] void throw_not_sound()
 {
@@ -112,6 +130,7 @@ void SliceHits::append(Record& record, const Window& window, uint32_t sub_slice)
     const int64_t start = static_cast<int64_t>(sub_slice) * layout_.sub_slice_ns;
     const int64_t from = std::max<int64_t>(window.begin - start, 0);
     const int64_t to = std::min<int64_t>(window.end - start, layout_.sub_slice_ns);
+    const Range range = range_of(from, to, 0);
     record.n_banks.push_back(0);
     for (Source& source : sources_) {
         if (source.offset_ns != 0) {
@@ -123,7 +142,7 @@ void SliceHits::append(Record& record, const Window& window, uint32_t sub_slice)
         source.event = sub_slice;
         const uint32_t size = u16_at(sizes + 2 * std::size_t{sub_slice});
         if (uint64_t{source.at} + size > source.size) throw_not_sound();
-        append_hits(record, source, source.at, size, source.mfp[mfp_header_size + sub_slice], from, to, 0, false);
+        append_hits(record, source, source.at, size, source.mfp[mfp_header_size + sub_slice], range, false);
     }
 }
 
@@ -143,72 +162,97 @@ void SliceHits::append_corrected(Record& record, Source& source, uint32_t sub_sl
         const uint32_t size = u16_at(sizes + 2 * std::size_t{i});
         if (uint64_t{at} + size > source.size) throw_not_sound();
         const int64_t later = (static_cast<int64_t>(i) - sub_slice) * layout_.sub_slice_ns + source.offset_ns;
-        append_hits(record, source, at, size, source.mfp[mfp_header_size + i], from, to, later, i != sub_slice);
+        append_hits(record, source, at, size, source.mfp[mfp_header_size + i], range_of(from, to, later),
+                    i != sub_slice);
         at += padded_sum(sizes, i, i + 1, source.mask);
     }
 }
 
 void SliceHits::append_hits(Record& record, const Source& source, uint32_t at, uint32_t size, uint8_t type,
-                            int64_t from, int64_t to, int64_t later_ns, bool is_neighbour)
+                            const Range& range, bool is_neighbour)
 {
     if (type == no_bank || layout_.no_hits[type] || trigger_banks::is_trigger_bank(type)) {
         record.window.status |= no_fragment;
         return;
     }
-    const std::size_t hit_size = layout_.hit_size, header = record.banks.size();
-    const uint8_t* const data = source.mfp + at;
-    const bool is_in_ns = layout_.unit_numerator == 1 && layout_.unit_denominator == 1;
-    const int64_t later_ticks = later_ns * layout_.unit_denominator / layout_.unit_numerator;
-    const uint8_t* const end = data + size / hit_size * hit_size;
-    if (const uint32_t rest = size % layout_.hit_size; rest) {
+    const uint32_t rest = size % layout_.hit_size;
+    if (rest) {
         record.window.status |= damaged;
         if (!is_neighbour) bytes_left += rest;
     }
-    for (const uint8_t* hit = data; hit < end; hit += hit_size) {
-        const uint64_t ticks = ticks_of(hit);
-        const uint64_t sent = is_in_ns ? ticks : ticks * layout_.unit_numerator / layout_.unit_denominator;
-        const int64_t time = static_cast<int64_t>(sent) + later_ns;
-        bool is_outside = sent >= layout_.sub_slice_ns;
-        if (!is_outside && time >= from && time < to) {
-            if (record.banks.size() == header) record.banks.resize(header + bank_header_size);
-            record.banks.insert(record.banks.end(), hit, hit + hit_size);
-            uint8_t* const copied = record.banks.data() + record.banks.size() - hit_size;
-            if (later_ticks != 0 && !put_ticks(copied, ticks + static_cast<uint64_t>(later_ticks))) {
-                record.banks.resize(record.banks.size() - hit_size);
-                is_outside = true;
-            }
-        }
-        if (is_outside && !is_neighbour) {
-            record.window.status |= damaged;
-            ++hits_outside;
-        }
+    const std::size_t header = record.banks.size();
+    // New bytes are 0, and so is the padding.
+    record.banks.resize(header + bank_header_size + padded_to_4(size));
+    uint8_t* const bank = record.banks.data() + header;
+    const uint8_t *const hits = source.mfp + at, *const end = hits + (size - rest);
+    uint8_t* const payload = bank + bank_header_size;
+    uint64_t n_outside = 0;
+    const uint8_t* copied = nullptr;
+    if (layout_.time_bytes == 4)
+        copied = layout_.big_endian ? copy_hits<Time<4, true>>(hits, end, range, payload, n_outside)
+                                    : copy_hits<Time<4, false>>(hits, end, range, payload, n_outside);
+    else
+        copied = layout_.big_endian ? copy_hits<Time<2, true>>(hits, end, range, payload, n_outside)
+                                    : copy_hits<Time<2, false>>(hits, end, range, payload, n_outside);
+    if (n_outside && !is_neighbour) {
+        record.window.status |= damaged;
+        hits_outside += n_outside;
     }
-    if (record.banks.size() == header + bank_header_size) record.banks.resize(header);
-    if (record.banks.size() == header) return;
-    const std::size_t length = record.banks.size() - header;
-    put_bank_header(record.banks.data() + header, length, type, source.version, source.id);
-    record.banks.resize(header + padded_to_4(length));
-    record.hits += (length - bank_header_size) / hit_size;
+    const auto copied_bytes = static_cast<std::size_t>(copied - payload);
+    if (copied_bytes == 0) {
+        record.banks.resize(header);
+        return;
+    }
+    put_bank_header(bank, bank_header_size + copied_bytes, type, source.version, source.id);
+    record.banks.resize(header + bank_header_size + padded_to_4(copied_bytes));
+    record.hits += copied_bytes / layout_.hit_size;
     ++record.n_banks.back();
     ++record.n_all_banks;
 }
 
-uint64_t SliceHits::ticks_of(const uint8_t* hit) const
+// A source sends its hits in the order of time as a rule, so those of a window are copied together.
+template <typename Time>
+uint8_t* SliceHits::copy_hits(const uint8_t* hit, const uint8_t* end, const Range& range, uint8_t* to,
+                              uint64_t& n_outside)
 {
-    const uint8_t* at = hit + layout_.time_offset;
-    uint64_t ticks = 0;
-    for (uint32_t i = 0; i < layout_.time_bytes; ++i)
-        ticks |= uint64_t{at[i]} << 8 * (layout_.big_endian ? layout_.time_bytes - 1 - i : i);
-    return ticks;
+    const std::size_t hit_size = layout_.hit_size, time_offset = layout_.time_offset;
+    const uint64_t length = range.last - range.first, n_unfit = range.unfit - range.last;
+    while (hit < end) {
+        const uint8_t* const first = hit;
+        while (hit < end && Time::read(hit + time_offset) - range.first < length) hit += hit_size;
+        const auto size = static_cast<std::size_t>(hit - first);
+        copy_small(to, first, size);
+        if (range.later != 0)
+            for (std::size_t i = time_offset; i < size; i += hit_size)
+                Time::put(to + i, Time::read(to + i) + static_cast<uint64_t>(range.later));
+        to += size;
+        for (; hit < end; hit += hit_size) {
+            const uint64_t ticks = Time::read(hit + time_offset);
+            if (ticks - range.first < length) break;
+            n_outside += ticks >= range.outside || ticks - range.last < n_unfit;
+        }
+    }
+    return to;
 }
 
-bool SliceHits::put_ticks(uint8_t* hit, uint64_t ticks) const
+SliceHits::Range SliceHits::range_of(int64_t from, int64_t to, int64_t later_ns) const
 {
-    if (ticks >> 8 * layout_.time_bytes != 0) return false;
-    uint8_t* const at = hit + layout_.time_offset;
-    for (uint32_t i = 0; i < layout_.time_bytes; ++i)
-        at[i] = static_cast<uint8_t>(ticks >> 8 * (layout_.big_endian ? layout_.time_bytes - 1 - i : i));
-    return true;
+    const int64_t later = later_ns * layout_.unit_denominator / layout_.unit_numerator;
+    const uint64_t first = ticks_from(from - later_ns), last = ticks_from(to - later_ns);
+    Range range{first, last, last, ticks_from(layout_.sub_slice_ns), later};
+    if (later != 0) {
+        const auto fitting =
+            static_cast<uint64_t>(std::max<int64_t>((int64_t{1} << 8 * layout_.time_bytes) - later, 0));
+        range.last = std::max(first, std::min(last, fitting));
+    }
+    return range;
+}
+
+uint64_t SliceHits::ticks_from(int64_t ns) const
+{
+    const auto in_sub_slice = static_cast<uint64_t>(std::clamp<int64_t>(ns, 0, layout_.sub_slice_ns));
+    // Less than 2^63, and another 2^32.
+    return (in_sub_slice * layout_.unit_denominator + layout_.unit_numerator - 1) / layout_.unit_numerator;
 }
 
 void append_window_bank(const Record& record, const Layout& layout, uint32_t run, uint64_t slice, uint32_t n_events,
@@ -218,27 +262,28 @@ void append_window_bank(const Record& record, const Layout& layout, uint32_t run
     const uint64_t length = layout.sub_slice_ns, start = slice * core * length;
     // Times in the margin before the first slice of a run are negative.
     const uint64_t origin = start - layout.margin_before * length;
-    std::vector<uint32_t> words = {run, record.number};
-    const auto put = [&](uint64_t value) {
-        words.push_back(static_cast<uint32_t>(value));
-        words.push_back(static_cast<uint32_t>(value >> 32));
+    const std::size_t at = out.size(), payload = 4 * (fixed_words + record.n_banks.size());
+    out.resize(at + bank_header_size + payload);
+    put_bank_header(out.data() + at, bank_header_size + payload, trigger_banks::time_window, version, source);
+    uint8_t* to = out.data() + at + bank_header_size;
+    const auto put = [&](uint32_t word) {
+        put_u32(to, word);
+        to += 4;
     };
-    put(slice);
-    put(origin + static_cast<uint64_t>(record.window.begin));
-    put(origin + static_cast<uint64_t>(record.window.end));
-    put(start);
-    put(start + core * length);
-    put(origin + record.first_sub_slice * length);
+    put(run);
+    put(record.number);
+    for (const uint64_t time :
+         {slice, origin + static_cast<uint64_t>(record.window.begin), origin + static_cast<uint64_t>(record.window.end),
+          start, start + core * length, origin + record.first_sub_slice * length}) {
+        put_u64(to, time);
+        to += 8;
+    }
     for (const uint32_t word :
          {record.window.lines, record.window.n, record.window.status, flags, layout.sub_slice_ns, layout.hit_size,
           layout.time_offset, layout.time_bytes | (layout.big_endian ? 1u << 8 : 0u), layout.unit_numerator,
           layout.unit_denominator, static_cast<uint32_t>(record.n_banks.size())})
-        words.push_back(word);
-    words.insert(words.end(), record.n_banks.begin(), record.n_banks.end());
-    const std::size_t at = out.size(), payload = 4 * words.size();
-    out.resize(at + bank_header_size + payload);
-    put_bank_header(out.data() + at, bank_header_size + payload, trigger_banks::time_window, version, source);
-    for (std::size_t i = 0; i < words.size(); ++i) put_u32(out.data() + at + bank_header_size + 4 * i, words[i]);
+        put(word);
+    for (const uint32_t n : record.n_banks) put(n);
 }
 
 }  // namespace window_records

@@ -112,17 +112,27 @@ class SliceHits {
         int64_t offset_ns;  // of its clock
     };
 
+    // Hits of a fragment that are taken, in units of their times as sent: those from `first` on and before `last`.
+    // Those from `outside` on lie outside of their sub-slice, and so do those from `last` on and before `unfit`: their
+    // field has too few bits for `later`, which is added to the times.
+    struct Range {
+        uint64_t first, last, unfit, outside;
+        int64_t later;
+    };
+
     static void begin(Record& record, const Window& window, uint32_t sub_slice);
     bool is_full(const Record& record) const;
     void append(Record& record, const Window& window, uint32_t sub_slice);
     // Appends the hits of one sub-slice of a source with a clock offset, which may be in two fragments.
     void append_corrected(Record& record, Source& source, uint32_t sub_slice, int64_t from, int64_t to);
-    // `later_ns` is added to the times of the hits; they count from the start of a neighbour if `is_neighbour`.
-    void append_hits(Record& record, const Source& source, uint32_t at, uint32_t size, uint8_t type, int64_t from,
-                     int64_t to, int64_t later_ns, bool is_neighbour);
-    uint64_t ticks_of(const uint8_t* hit) const;
-    // Writes a time, and returns false if the field of the hit has too few bits for it.
-    bool put_ticks(uint8_t* hit, uint64_t ticks) const;
+    void append_hits(Record& record, const Source& source, uint32_t at, uint32_t size, uint8_t type, const Range& range,
+                     bool is_neighbour);
+    template <typename Time>
+    uint8_t* copy_hits(const uint8_t* hit, const uint8_t* end, const Range& range, uint8_t* to, uint64_t& n_outside);
+    // The hits from `from` to `to` (ns since the start of a sub-slice) if `later_ns` is added to their times.
+    Range range_of(int64_t from, int64_t to, int64_t later_ns) const;
+    // The smallest time as sent that is not before `ns`, at most the end of a sub-slice.
+    uint64_t ticks_from(int64_t ns) const;
 
     const Layout& layout_;
     std::size_t n_events_;

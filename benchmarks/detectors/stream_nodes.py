@@ -1,9 +1,10 @@
 """Nodes of the streaming chains against their kernels alone: processor time of all threads for a sub-slice.
 
 The node is a separate process on one thread with the default sequence, lines and output; `hltnode stream`, another
-process, feeds it over TCP, each source on a connection of its own. A stream in real time is more than one thread
-computes, so the stream falls behind and the node is never idle. The baseline computes the same slices alone, in this
-process, before and after the node. The first and the last quarter of the slices are not measured.
+process, feeds it over TCP, each source on a connection of its own. A slot holds one slice, so each batch is one. A
+stream of `mu3e` in real time is more than one thread computes, so it falls behind. One of `km3net` falls behind on a
+busy machine only. The baseline computes the same slices alone, in this process, before and after the node. The first
+and the last quarter of the slices are not measured.
 """
 
 import statistics

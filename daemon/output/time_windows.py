@@ -1,7 +1,7 @@
 """Windows of time of a streaming chain: which are kept, their times in a decision message, and their records.
 
 The windows of a sub-slice are kept if the lines accept the sub-slice. All loops over windows, fragments and hits are
-compiled (protocol/window_records.cpp); Python sees slices.
+compiled (protocol/window_records.cpp, protocol/window_list.cpp); Python sees slices.
 """
 
 import time
@@ -19,13 +19,14 @@ from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.processing.framework.output_lists import ListContent, OutputList
 from hltnode.processing.framework.streaming import END, START, Streaming
-from hltnode.protocol._native import WindowLayout
+from hltnode.protocol._native import WindowLayout, window_list
 from hltnode.protocol.raw_data.source_id import NUMBER_BITS
 from hltnode.protocol.transport.decisions import SliceDecision
 from hltnode.protocol.transport.seed_messages import MAX_RUN_NS
-from hltnode.protocol.value_lists import ListDescription, ValueList, encode_block
+from hltnode.protocol.value_lists import ListDescription, encode_block
 
 LOG_INTERVAL_NS = 10_000_000_000
+_NO_BYTES = np.zeros((0, 8), np.uint8)
 
 log = get_logger("time_windows")
 
@@ -81,6 +82,7 @@ class TimeWindows:
         self._description = ListDescription(
             windows.name, {name: "u8" if name in (START, END) else kind for name, kind in kinds.items()}
         )
+        self._text = self._description.to_bytes()
         self._left_out = encode_block(self._description, None)
         self._first: tuple[int, int] | None = None
         """The run, and the number of events of its first slice."""
@@ -162,21 +164,29 @@ class TimeWindows:
         Its times are in ns since the start of the run. A window that begins before it begins at 0. Empty ones have no
         place in it.
         """
-        events = np.repeat(np.arange(mep.n_events), content.counts)
-        rows = np.flatnonzero((kept[events] != 0) & ~self.are_empty(content))
-        counts = np.bincount(events[rows], minlength=mep.n_events)
-        offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.uint32)
         length, core = self._streaming.sub_slice_ns, self._streaming.core(mep.n_events)
-        numbers = np.repeat(np.arange(mep.n_events, dtype=np.int64) - self._streaming.margin_before, counts)
-        values = {name: of_all[rows] for name, of_all in content.values.items()}
-        for name in (START, END):
-            origin = mep.mep * core * length if len(rows) else 0
-            times = origin + numbers * length + values[name].astype(np.int64)
-            values[name] = np.maximum(times, 0).astype(np.uint64)
-        size = 4 * len(offsets) + self._description.content_size(len(rows)) + len(self._left_out)
-        if size > room:
-            return self._left_out
-        return encode_block(self._description, ValueList(offsets, values))
+        # Without windows the number of the slice may be too large for times.
+        first = mep.mep * core - self._streaming.margin_before if kept.any() else 0
+        names = list(self._description.values)
+        found = window_list(
+            text=self._text,
+            offsets=np.ascontiguousarray(content.offsets),
+            starts=np.ascontiguousarray(content.values[START]),
+            ends=np.ascontiguousarray(content.values[END]),
+            columns=[
+                _NO_BYTES
+                if name in (START, END)
+                else np.ascontiguousarray(content.values[name], f"<{kind}").view(np.uint8).reshape(-1, int(kind[1:]))
+                for name, kind in self._description.values.items()
+            ],
+            start_column=names.index(START),
+            end_column=names.index(END),
+            kept=kept,
+            first_ns=first * length,
+            length_ns=length,
+            room=room,
+        )
+        return self._left_out if found is None else found
 
     def is_left_out(self, decision: SliceDecision) -> bool:
         """Whether a message has no windows because they did not fit."""
