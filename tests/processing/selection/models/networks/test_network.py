@@ -103,7 +103,7 @@ def largest_of(made: Network, features: list[float]) -> float:
     quotient by a tiny constant overflows."""
     size = 1.0 + max(abs(x) for x in features)
     for step in made.steps:
-        constants, weights = (np.abs(numbers).astype(np.float64) for numbers in (step.constants, step.weights))
+        constants, weights = (np.abs(each).astype(np.float64) for each in (step.constants, step.weights))
         if step.kind is Kind.DENSE:
             size = float(constants.max()) + float(weights.sum(axis=1).max()) * size
         elif step.kind is Kind.ADD:
