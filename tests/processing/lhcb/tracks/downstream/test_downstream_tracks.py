@@ -133,7 +133,7 @@ def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
 
 def test_events_without_velo_tracks_have_their_downstream_tracks() -> None:
     """The matching has no VELO track to search for, but sorts the UT hits for the downstream search."""
-    empty = bytes(4)
+    empty = memoryview(bytes(4))
     banks = [
         [bank._replace(payload=empty) if bank.type == LhcbBankType.VP_RETINA_CLUSTER else bank for bank in event]
         for event in full_events(2, seed=31)
