@@ -206,7 +206,7 @@ ut_bin_begin = ut_hits.per_event("bin_begin", U32, width=N_BINS + 1)
 """[event][1025]: places of the hits of each bin of x, layer by layer, in the order of bins; of events with SciFi seeds,
 as the other columns of this order."""
 ut_bin_order = ut_hits.column("bin_order", U16)
-"""The hit at each place; hits of a bin ascend."""
+"""The hit at each place. Hits of a bin ascend; those of a crowded bin are in any order on a GPU, and are not used."""
 ut_bin_x = ut_hits.column("bin_x", F32)
 ut_bin_z = ut_hits.column("bin_z", F32)
 """x and z of the hit at each place. x is out of reach of every track for hits of crowded bins."""

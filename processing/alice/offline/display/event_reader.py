@@ -30,6 +30,7 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.offline.counted import counted
 from hltnode.processing.offline.shown_event import accepting_lines, run_and_event
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
@@ -82,11 +83,15 @@ class SlicePicture:
     @property
     def summary(self) -> str:
         """Numbers of objects of the slice and of the event."""
-        return (
-            f"{len(self.x)} clusters of {self.n_clusters}, {len(self.links)} links, {len(self.deleted_links)} deleted "
-            f"links, {len(self.seeds)} seeds, {len(self.tracklets)} tracklets, {len(self.tracks)} tracks of "
-            f"{self.n_tracks}"
+        of_slice = (
+            f"{counted(len(self.x), 'cluster')} of {self.n_clusters}",
+            counted(len(self.links), "link"),
+            counted(len(self.deleted_links), "deleted link"),
+            counted(len(self.seeds), "seed"),
+            counted(len(self.tracklets), "tracklet"),
+            f"{counted(len(self.tracks), 'track')} of {self.n_tracks}",
         )
+        return ", ".join(of_slice)
 
 
 class EventReader:

@@ -29,6 +29,7 @@ from hltnode.processing.imaging.gpu_labelling.collections import pixel_label
 from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
 from hltnode.processing.imaging.large_images.collections import part_threshold
 from hltnode.processing.imaging.offline.display.label_forest import foreground, numbers_of_labels, runs_of
+from hltnode.processing.offline.counted import counted
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
@@ -94,8 +95,8 @@ class ImagePicture:
         share = np.count_nonzero(self.labels >= 0) / self.labels.size
         largest = int(self.components["area"].max(initial=0))
         return (
-            f"{width} x {height} pixels of {self.bits} bit{'s' * (self.bits > 1)}, {share:.1%} foreground; "
-            f"{self.n_components} components, the largest has {largest} pixels"
+            f"{width} x {height} pixels of {counted(self.bits, 'bit')}, {share:.1%} foreground; "
+            f"{counted(self.n_components, 'component')}, the largest has {counted(largest, 'pixel')}"
         )
 
 

@@ -17,6 +17,7 @@ from hltnode.processing.km3net.hits.collections import (
     window,
     window_count,
 )
+from hltnode.processing.offline.counted import counted
 from hltnode.processing.offline.sub_slice_reader import SubSliceReader, readable_hits
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
@@ -53,7 +54,7 @@ class HitPicture:
     def summary(self) -> str:
         """Numbers of hits, candidates and windows, or of the hits of a window."""
         if self.lines is None:
-            return f"{len(self.times)} hits in {self.windows[0, 1]} ns"
+            return f"{counted(len(self.times), 'hit')} in {self.windows[0, 1]} ns"
         truth = f"; true muons: {len(self.muons)}" if len(self.muons) else ""
         return f"hits: {len(self.times)}, candidates: {len(self.candidates)}, windows: {len(self.windows)}{truth}"
 

@@ -16,6 +16,7 @@ from hltnode.processing.lhcb.offline.display.scene import (
     SceneStub,
     SceneTrack,
 )
+from hltnode.processing.lhcb.parametrisation.forms import Z_UT
 from hltnode.processing.lhcb.scifi import collections as scifi
 from hltnode.processing.lhcb.secondary_vertices.downstream import collections as v0
 from hltnode.processing.lhcb.tracks.downstream import collections as downstream
@@ -32,8 +33,8 @@ DOWNSTREAM_COLUMNS = (
     *v0.downstream_v0_masses.values(),
 )
 STUB_COLUMNS = (muon.stub_count, *muon.stub_line.values(), *muon.stub_chi2.values())
-Z_UT_STATE, Z_STUB_STATE = 2642.0, 15_270.0
-"""mm: of the states of downstream tracks and of stubs."""
+Z_STUB_STATE = 15_270.0
+"""mm: of the lines of stubs."""
 _MASSES = {"ππ": "m_pipi", "pπ": "m_ppi", "ee": "m_ee"}
 _KINDS = {
     v0.DownstreamV0Kind.DOWNSTREAM_KS: "K0S candidate",
@@ -58,7 +59,7 @@ def downstream_tracks(
     tracks = []
     for i, (x, y, tx, ty, qop) in enumerate(states.tolist()):
         x_seed, y_seed, tx_seed, ty_seed = seeds[seed_of[i]].tolist()
-        y_of = {"UT": straight(y, ty, Z_UT_STATE), "SciFi": straight(y_seed, ty_seed, long.Z_END_SCIFI)}
+        y_of = {"UT": straight(y, ty, Z_UT), "SciFi": straight(y_seed, ty_seed, long.Z_END_SCIFI)}
         used, points = {}, {}
         for detector, of_tracks in hits_of.items():
             places = of_tracks[i].astype(np.int64)
@@ -76,7 +77,7 @@ def downstream_tracks(
                 line=downstream_line(
                     points["UT"],
                     points["SciFi"],
-                    (x, y, tx, ty, Z_UT_STATE),
+                    (x, y, tx, ty, Z_UT),
                     (x_seed, y_seed, tx_seed, ty_seed, long.Z_END_SCIFI),
                 ),
                 eta=float(np.arcsinh(1 / slope)),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.counted import counted
 
 NO_TRACK = -1
 
@@ -193,14 +194,15 @@ class Scene:
         """Numbers of the objects that were found, as a sentence."""
         long = sum(track.kind == LONG_PART for track in self.tracks)
         muons = sum(track.is_muon for track in self.tracks)
-        hits = ", ".join(f"{len(hits.ids)} {name} hits" for name, hits in self.hits.items())
-        electrons = sum(track.is_electron for track in self.tracks)
+        hits = ", ".join(counted(len(hits.ids), f"{name} hit") for name, hits in self.hits.items())
+        electrons = counted(sum(track.is_electron for track in self.tracks), "electron")
         downstream = sum(track.kind == DOWNSTREAM_PART for track in self.tracks)
         behind = f", {downstream} downstream" if downstream else ""
-        v0s = f", {len(self.downstream_v0s)} downstream V0s" if downstream else ""
-        stubs = f"; {len(self.stubs)} muon stubs" if self.stubs else ""
-        ecal = f"; {len(self.clusters)} clusters, {electrons} electrons" if len(self.cells.number) else ""
+        v0s = f", {counted(len(self.downstream_v0s), 'downstream V0')}" if downstream else ""
+        stubs = f"; {counted(len(self.stubs), 'muon stub')}" if self.stubs else ""
+        ecal = f"; {counted(len(self.clusters), 'cluster')}, {electrons}" if len(self.cells.number) else ""
+        decays = counted(len(self.decays), "secondary vertex", "secondary vertices")
         return (
-            f"{hits}; {len(self.tracks)} tracks, {long} of them long{behind}, {muons} muons; "
-            f"{len(self.vertices)} primary and {len(self.decays)} secondary vertices{v0s}{ecal}{stubs}"
+            f"{hits}; {counted(len(self.tracks), 'track')} ({long} long{behind}), {counted(muons, 'muon')}; "
+            f"{len(self.vertices)} primary and {decays}{v0s}{ecal}{stubs}"
         )

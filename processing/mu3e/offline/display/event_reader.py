@@ -19,6 +19,7 @@ from hltnode.processing.mu3e.vertices.collections import (
     window,
     window_count,
 )
+from hltnode.processing.offline.counted import counted
 from hltnode.processing.offline.sub_slice_reader import SubSliceReader, readable_hits
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
@@ -60,9 +61,10 @@ class HitPicture:
     def summary(self) -> str:
         """Numbers of hits, vertices and windows, or of the hits of a window."""
         if self.lines is None:
-            return f"{len(self.times)} hits in {self.windows[0, 1]} ns"
-        truth = f"; {len(self.true)} true decays" if len(self.true) else ""
-        return f"{len(self.times)} hits, {len(self.vertices)} vertices, {len(self.windows)} windows{truth}"
+            return f"{counted(len(self.times), 'hit')} in {self.windows[0, 1]} ns"
+        truth = f"; {counted(len(self.true), 'true decay')}" if len(self.true) else ""
+        vertices = counted(len(self.vertices), "vertex", "vertices")
+        return f"{counted(len(self.times), 'hit')}, {vertices}, {counted(len(self.windows), 'window')}{truth}"
 
     @property
     def span(self) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from hltnode.processing.framework.offline_runner import OfflineRunner, encode_me
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.na62.rich.collections import MAX_RINGS, event_number, ring, ring_count
 from hltnode.processing.na62.rich.pmt_positions import N_PMTS
+from hltnode.processing.offline.counted import counted
 from hltnode.processing.offline.shown_event import accepting_lines, run_and_event
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
@@ -48,8 +49,8 @@ class RingPicture:
     @property
     def summary(self) -> str:
         """Numbers of hits and rings."""
-        truth = "" if self.true_rings is None else f"; {len(self.true_rings)} true rings"
-        return f"{len(self.pmts)} hits, {len(self.rings)} rings{truth}"
+        truth = "" if self.true_rings is None else f"; {counted(len(self.true_rings), 'true ring')}"
+        return f"{counted(len(self.pmts), 'hit')}, {counted(len(self.rings), 'ring')}{truth}"
 
 
 class EventReader:

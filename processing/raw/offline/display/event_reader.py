@@ -11,6 +11,7 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.offline.counted import counted
 from hltnode.processing.offline.shown_event import accepting_lines, run_and_event
 from hltnode.processing.raw.banks.collections import event_number, source_bank
 from hltnode.processing.raw.banks.flags import NO_EVENT_NUMBER
@@ -51,7 +52,10 @@ class BankPicture:
         n, n_bytes = len(self.banks), int(self.banks["size"].sum(dtype=np.int64))
         largest = int(self.banks["size"].max(initial=0))
         n_types = len(np.unique(self.banks["type"]))
-        return f"{n} banks of {n_types} types, {n_bytes} bytes; the largest has {largest} bytes"
+        return (
+            f"{counted(n, 'bank')} of {counted(n_types, 'type')}, {counted(n_bytes, 'byte')}; "
+            f"the largest has {counted(largest, 'byte')}"
+        )
 
 
 class EventReader:

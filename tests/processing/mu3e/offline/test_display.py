@@ -48,7 +48,7 @@ def test_a_sub_slice_with_a_vertex_has_its_tracks_and_the_true_decay() -> None:
     assert drawing.count('r="5"') == len(VIEWS) * len(picture.vertices)
     assert drawing.count(f'<g fill="none" stroke="{FOUND}"><path') == len(VIEWS)
 
-    assert small.summary == "1 hits, 0 vertices, 0 windows"
+    assert small.summary == "1 hit, 0 vertices, 0 windows"
     assert {"UNKNOWN_SENSOR", "BAD_COLUMN", "BAD_ROW"} <= set(small.flags)
     assert small.span == (20, 21)
 

@@ -22,6 +22,7 @@ from hltnode.processing.lhcb.offline.display.scene import (
 )
 from hltnode.processing.lhcb.offline.validation.likeness.calorimeter import ecal_adc, ecal_values
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
+from hltnode.processing.offline.counted import counted
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.truth import decode_vertices
 from tests.processing.lhcb.full_events import full_events
@@ -127,7 +128,7 @@ def test_downstream_tracks_their_vertices_and_stubs_are_drawn(shared: Path) -> N
         near = np.hypot(muons[:, 0] - x, muons[:, 1] - y) < 400
         assert len({round(z / 1200) for z in muons[near, 2].tolist()}) >= 4
     assert f"{len(tracks)} downstream" in drawn.summary
-    assert f"{len(drawn.stubs)} muon stubs" in drawn.summary
+    assert f"; {counted(len(drawn.stubs), 'muon stub')}" in drawn.summary
 
 
 def test_the_line_of_a_long_track_goes_through_all_its_hits_and_ends_behind_the_scifi_tracker() -> None:

@@ -22,6 +22,7 @@ from hltnode.processing.lhcb.tracks.downstream.ghost_network import DownstreamNe
 from hltnode.processing.lhcb.tracks.downstream.search_ut import search_ut
 from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_tracks
 from hltnode.processing.lhcb.tracks.long import collections as long
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import on_cpu
@@ -128,6 +129,18 @@ def compare_with_oracle(events: Sequence[DownstreamEvent]) -> int:
 
 def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
     assert compare_with_oracle(simulated()) > 20
+
+
+def test_events_without_velo_tracks_have_their_downstream_tracks() -> None:
+    """The matching has no VELO track to search for, but sorts the UT hits for the downstream search."""
+    empty = memoryview(bytes(4))
+    banks = [
+        [bank._replace(payload=empty) if bank.type == LhcbBankType.VP_RETINA_CLUSTER else bank for bank in event]
+        for event in full_events(2, seed=31)
+    ]
+    events = events_of(banks, None)
+    assert [len(event.long["hits"]) for event in events] == [0, 0]
+    assert compare_with_oracle(events) > 40
 
 
 @pytest.mark.physics
