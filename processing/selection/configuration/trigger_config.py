@@ -520,17 +520,17 @@ def _parse_models(table: object, menu: Menu, folder: Path) -> dict[str, Ensemble
         if not isinstance(path, str):
             raise TriggerConfigError(f"models.{name}: the name of a model file is expected, not {path!r}")
         try:
-            table = read_model(folder / path).table
+            model = read_model(folder / path).table
         except ModelError as error:
             raise ModelError(f"models.{name}: {error}") from error
-        if not isinstance(table, Ensemble):
-            raise ModelError(f"models.{name}: {folder / path}: {table.kind}: the field takes decision trees")
-        if table.n_features != menu.model_fields[name]:
+        if not isinstance(model, Ensemble):
+            raise ModelError(f"models.{name}: {folder / path}: {model.kind}: the field takes decision trees")
+        if model.n_features != menu.model_fields[name]:
             raise ModelError(
-                f"models.{name}: {folder / path}: its trees take {table.n_features} features, the field has "
+                f"models.{name}: {folder / path}: its trees take {model.n_features} features, the field has "
                 f"{menu.model_fields[name]}"
             )
-        found[name] = table
+        found[name] = model
     return found
 
 
