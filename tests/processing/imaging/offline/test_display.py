@@ -134,7 +134,7 @@ def test_the_command_draws_an_event_of_a_file(suffix: str, tmp_path: Path) -> No
     done = CliRunner().invoke(app, ["display", str(file), "--chain", "ccl", "-o", str(output)])
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
-    assert "5 x 3 pixels of 1 bit, 100.0% foreground; 1 components, the largest has 15 pixels" in said
+    assert "5 x 3 pixels of 1 bit, 100.0% foreground; 1 component, the largest has 15 pixels" in said
     assert output.read_bytes()[:4] == (b"<!do" if suffix == "html" else b"\x89PNG")
 
 
