@@ -19,6 +19,7 @@ from benchmarks.imaging import ccl_node, ccl_threads, sparse_ccl
 from benchmarks.imaging.ccl_peers import peers
 from benchmarks.measure import Result, compare, in_turn
 from benchmarks.profile import ProfiledSequence
+from benchmarks.readout.node_beside_kernels import ratios
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
@@ -145,4 +146,8 @@ def summary(results: Sequence[Result]) -> dict[str, object]:
             else:
                 name = "two_threads" if what == "large_images, two threads" else what
                 figures[f"ratio_{name}"] = result.ratio
-    return {**found, "sparse_ratio": sparse_ccl.sparse_ratio(results), "node_ratio": ccl_node.node_ratio(results)}
+    return {
+        **found,
+        "sparse_ratio": sparse_ccl.sparse_ratio(results),
+        "node_ratio": max(ratios(results).values(), default=None),
+    }

@@ -8,24 +8,14 @@ the same sequence in this process, before and after the node. The first and the 
 measured.
 """
 
-import statistics
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
-from benchmarks.readout.real_readout import (
-    AFTER_START_SECONDS,
-    MIB,
-    process,
-    seconds_by_kind,
-    wait_until_it_runs,
-    when_processed,
-)
-from hltnode.daemon.commands.demo_processes import free_ports
+from benchmarks.readout.node_beside_kernels import MeasuredNode, node_rows
+from benchmarks.readout.real_readout import MIB
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.imaging.chain import CHAIN
@@ -41,9 +31,6 @@ FED = {1: 240, 4: 960}
 """Number of images by granularity; cells of 4 pixels take a quarter of the time."""
 BOUNDS = {1: 310_000, 4: 20_000}
 """Components with features: at most 301,376 and 18,939 in these images."""
-RUNS = 2
-TARGET = 1.25
-"""Most processor time of a node relative to its kernels."""
 PER_MEP = len(DENSITIES)
 LIMITS = BatchLimits(events=PER_MEP, input_bytes=8 * MIB)
 TRIGGER = """[[lines]]
@@ -54,19 +41,6 @@ prescale = 0.03
 [sequence.ccl_place_images]
 max_components = {bound}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Processor time for an image in microseconds: of the kernels alone, and of the node by kind of thread."""
-
-    kernels: float
-    node: Mapping[str, float]
-
-    @property
-    def ratio(self) -> float:
-        """Time of the node / that of the kernels."""
-        return sum(self.node.values()) / self.kernels
 
 
 def run() -> Iterator[Result]:
@@ -80,12 +54,16 @@ def run() -> Iterator[Result]:
             with file.open("wb") as written:
                 for of_image in banks:
                     written.write(encode_record(b"".join(map(encode_bank, of_image)), run=1, checksum=False))
-            turns = []
-            for turn in range(RUNS):
-                before = _kernels_us(alone, mep)
-                node = _node_us(folder, f"{granularity}_{turn}", file, trigger, FED[granularity])
-                turns.append(Turn((before + _kernels_us(alone, mep)) / 2, node))
-            yield from results(granularity, turns)
+            fed = FED[granularity]
+            node = MeasuredNode(
+                chain=CHAIN.name,
+                max_events=PER_MEP,
+                trigger=f'file = "{trigger}"',
+                feed=("replay", file, "--repeat", fed // PER_MEP, "--events-per-mep", PER_MEP),
+                fed=fed,
+            )
+            turns = node.turns(alone, [mep], folder / str(granularity))
+            yield from node_rows(f"g = {granularity}", "us/image", turns)
 
 
 def prepare(granularity: int, trigger: Path) -> tuple[list[list[RawBank]], EncodedMep, ProfiledSequence]:
@@ -95,65 +73,3 @@ def prepare(granularity: int, trigger: Path) -> tuple[list[list[RawBank]], Encod
     images = [random_cells(SIDE, SIDE, density, granularity, (granularity,)) for density in DENSITIES]
     banks = [encode_image(image) for image in images]
     return banks, encode_mep(CHAIN, banks), alone
-
-
-def results(granularity: int, turns: Sequence[Turn]) -> Iterator[Result]:
-    """The rows of one granularity."""
-    kernels = statistics.median(turn.kernels for turn in turns)
-    whole = statistics.median(sum(turn.node.values()) for turn in turns)
-    ratio = statistics.median(turn.ratio for turn in turns)
-    baseline = f"kernels alone: {kernels:,.0f} us"
-    yield Result(f"node, g = {granularity}", whole, "us/image", baseline, TARGET / ratio, 1.0)
-    for kind in turns[0].node:
-        used = statistics.median(turn.node[kind] for turn in turns)
-        yield Result(f"  {kind}", used, "us/image", baseline, None)
-
-
-def node_ratio(found: Sequence[Result]) -> float | None:
-    """Time of the node / that of its kernels, for the worst granularity; None without a measurement."""
-    ratios = [TARGET / row.ratio for row in found if row.name.startswith("node, ") and row.ratio]
-    return max(ratios, default=None)
-
-
-def _kernels_us(alone: ProfiledSequence, mep: EncodedMep) -> float:
-    return statistics.median(alone.throughput([mep] * 4).cpu_us for _ in range(3))
-
-
-def _node_us(folder: Path, name: str, images: Path, trigger: Path, fed: int) -> dict[str, float]:
-    """Processor time of a node for an image, by kind of thread (us)."""
-    data, control, decisions, http = free_ports(4)
-    (folder / name).mkdir()
-    config = folder / name / "node.toml"
-    config.write_text(f"""
-[network]
-data = "tcp://127.0.0.1:{data}"
-control = "tcp://127.0.0.1:{control}"
-decisions = "tcp://127.0.0.1:{decisions}"
-[builder]
-mep_timeout_ms = 60000
-feeder_timeout_ms = 60000
-max_mep_bytes = {16 * MIB}
-[pipeline]
-slots = 3
-slot_bytes = {16 * MIB}
-max_events = {PER_MEP}
-backend = "cpu"
-threads = 1
-[trigger]
-chain = "ccl"
-file = "{trigger}"
-[output]
-directory = "{folder / name / "output"}"
-[http]
-port = {http}
-""")
-    to = ("--to", f"tcp://127.0.0.1:{data}", "--control", f"tcp://127.0.0.1:{control}", "--chain", "ccl")
-    repeat = fed // PER_MEP
-    with process("serve", "--config", config) as node:
-        wait_until_it_runs(node, http)
-        time.sleep(AFTER_START_SECONDS)
-        with process("replay", images, *to, "--repeat", repeat, "--events-per-mep", PER_MEP) as feeder:
-            before = when_processed(http, node, feeder, fed // 4)
-            after = when_processed(http, node, feeder, fed * 3 // 4)
-    used = seconds_by_kind(node.pid, before[1], after[1])
-    return {kind: seconds / (after[0] - before[0]) * 1e6 for kind, seconds in used.items()}

@@ -1,10 +1,10 @@
-"""Growth of the streaming chains with the rate, and their nodes: figures of the reports."""
+"""Growth of the streaming chains with the rate: figures of the report."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.detectors import stream_growth, stream_nodes
+from benchmarks.detectors import stream_growth
 from hltnode.processing.km3net.chain import CHAIN
 
 
@@ -26,12 +26,3 @@ def test_hits_and_candidates_are_means_of_a_sub_slice() -> None:
         assert hits == pytest.approx(stream.hits, rel=0.02)
     few, many = found["candidates_found"]
     assert many > 8 * few
-
-
-def test_a_node_is_compared_with_its_kernels() -> None:
-    turns = [stream_nodes.Turn(10.0, {"kernels": 10.0, "ZeroMQ": more}) for more in (1.0, 2.0, 5.0)]
-    whole, *threads = stream_nodes.results("mu3e", turns)
-    assert (whole.value, whole.reached) == (12.0, True)
-    assert [row.value for row in threads] == [10.0, 2.0]
-    assert stream_nodes.summary([whole, *threads]) == {"mu3e": pytest.approx(1.2)}
-    assert next(stream_nodes.results("mu3e", turns[2:])).reached is False

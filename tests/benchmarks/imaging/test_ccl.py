@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.imaging import ccl
-from benchmarks.imaging.ccl_node import GRANULARITIES, PER_MEP, TARGET, Turn, node_ratio, prepare, results
+from benchmarks.imaging.ccl_node import GRANULARITIES, PER_MEP, prepare
 from benchmarks.measure import Result
+from benchmarks.readout.node_beside_kernels import Turn, node_rows
 
 
 def test_the_json_has_ratios_by_granularity_and_those_of_sparse_images_and_of_a_node() -> None:
@@ -21,7 +22,8 @@ def test_the_json_has_ratios_by_granularity_and_those_of_sparse_images_and_of_a_
         Result("g = 4, opencv", 9_000.0, "us/image", "cv2.connectedComponents", 3.0, 1.3),
         Result("g = 4, large_images, two threads", 5.0, "images/s", "one thread", 1.9, 1.8),
         Result("row_table (published 17.4 us)", 30.0, "us/image", "dense", 3.5, 10.0),
-        *results(1, [Turn(14_000.0, {"kernels": 14_700.0})]),
+        *node_rows("g = 1", "us/image", [Turn(14_000.0, {"kernels": 14_700.0})]),
+        *node_rows("g = 4", "us/image", [Turn(100.0, {"kernels": 99.0})]),
     ]
     assert ccl.summary(rows) == {
         "g1": {
@@ -35,30 +37,6 @@ def test_the_json_has_ratios_by_granularity_and_those_of_sparse_images_and_of_a_
         "sparse_ratio": 3.5,
         "node_ratio": pytest.approx(1.05),
     }
-
-
-def test_the_ratio_of_a_node_counts_all_threads_and_is_the_median_over_the_turns() -> None:
-    turns = [
-        Turn(kernels=1000.0, node={"kernels": 1000.0, "event loop": node, "ZeroMQ": 50.0})
-        for node in (50.0, 150.0, 950.0)
-    ]
-    assert [turn.ratio for turn in turns] == pytest.approx([1.1, 1.2, 2.0])
-    rows = list(results(4, turns))
-    assert rows[0].value == pytest.approx(1200.0)
-    assert rows[0].ratio == pytest.approx(TARGET / 1.2)
-    assert rows[0].reached
-    assert not next(results(4, turns[2:])).reached
-    assert [(row.name, row.value) for row in rows[1:]] == [
-        ("  kernels", 1000.0),
-        ("  event loop", 150.0),
-        ("  ZeroMQ", 50.0),
-    ]
-
-
-def test_the_ratio_of_the_json_is_that_of_the_worst_granularity() -> None:
-    rows = [*results(1, [Turn(1000.0, {"a": 1100.0})]), *results(4, [Turn(100.0, {"a": 130.0})])]
-    assert node_ratio(rows) == pytest.approx(1.3)
-    assert node_ratio([]) is None
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
