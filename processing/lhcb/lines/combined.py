@@ -42,7 +42,7 @@ class Point(NamedTuple):
 
 
 def _has(candidate: Any, *fields: str) -> bool:
-    return all(name in dir(candidate) for name in fields)
+    return set(fields) <= set(dir(candidate))
 
 
 def covariance_of(candidate: Any) -> Covariance | None:

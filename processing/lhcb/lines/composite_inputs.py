@@ -1,6 +1,7 @@
 """Composites of LHCb: candidates of two inputs with mass, vertex and flight (docs/physics/composites.md)."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from hltnode.processing.lhcb.lines.combined import Combined, Covariance, Part
@@ -43,6 +44,8 @@ def composite(
     if not isinstance(more, Mapping):
         raise LineError(f"composite {name}: numbers: functions and descriptions by name are expected, not {numbers!r}")
 
+    # One for each pair: the condition and the numbers share the vertex fit, whose recording takes most of the time.
+    @lru_cache(maxsize=1)
     def combined(a: Any, b: Any) -> Combined:
         return Combined(Part(a, masses[0]), Part(b, masses[1]), decays_at_first)
 

@@ -281,6 +281,29 @@ def test_masses_need_a_number_in_mev_for_each_part(masses: Any) -> None:
         composite("bad", long_tracks, long_tracks, masses=masses, where=_everything)
 
 
+def test_the_condition_and_all_numbers_use_the_same_vertex_fit() -> None:
+    made: list[Any] = []
+
+    def mass(candidate: Any) -> Any:
+        made.append(candidate)
+        return M_SECOND * MeV
+
+    def small_chi2(a: Any, b: Any, both: Combined) -> Any:
+        given.append(both)
+        return both.chi2 < 9.0
+
+    given: list[Combined] = []
+    composite(
+        "once",
+        two_track_vertices,
+        long_tracks,
+        masses=(M_FIRST * MeV, mass),
+        where=small_chi2,
+        numbers={"ratio": (lambda a, b: a.m_pipi / M_FIRST / MeV, "mass ratio")},
+    )
+    assert len(made) == len(given) == 1
+
+
 def test_a_vertex_without_errors_keeps_its_place() -> None:
     made = composite(
         "without_errors",

@@ -29,6 +29,16 @@ from hltnode.processing.lhcb.lines import Line, long_tracks
 
 lines = [Line("Hlt1TreeMuon", long_tracks, lambda t: t.muon_catboost > {cut})]
 """
+LINE_OF_EACH_CUT = """
+from hltnode.processing.lhcb.lines import Line, long_tracks
+
+def above(cut):
+    return Line(f"Hlt1TreeMuon{{cut}}", long_tracks, lambda t: t.muon_catboost > cut)
+
+lines = [above(cut) for cut in {cuts}]
+"""
+CUTS = range(16)
+"""The largest sums of the simulated events are among them."""
 TRIGGER = 'line_files = ["lines.py"]\n[sequence]\nname = "{sequence}"\n[models]\nmuon_catboost = "{model}"\n'
 LIMITS = BatchLimits(events=16, input_bytes=8 << 20)
 
@@ -67,8 +77,8 @@ def written(
 
 
 @cache
-def decisions(trigger: TriggerConfig) -> tuple[list[bool], list[np.ndarray]]:
-    """Of each simulated event: whether the line by trees selects it, and the features of its long tracks."""
+def decisions(trigger: TriggerConfig) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Of each simulated event: whether each line by trees selects it, and the features of its long tracks."""
     chain = CHAIN.with_sequence(trigger.sequence)
     engine = CHAIN.create_engine(
         create_backend("cpu", chain.kernels, threads=1, device=0),
@@ -77,8 +87,8 @@ def decisions(trigger: TriggerConfig) -> tuple[list[bool], list[np.ndarray]]:
         LIMITS,
         retain=(long_muon_features.name, long_count.name),
     )
-    place = trigger.line_names.index("Hlt1TreeMuon")
-    selected: list[bool] = []
+    places = [i for i, name in enumerate(trigger.line_names) if name.startswith("Hlt1TreeMuon")]
+    selected: list[list[bool]] = []
     features = []
     for batch in OfflineRunner(engine).run(encode_meps(engine.chain, simulated_events(6), 6)):
         workspace = batch.workspace
@@ -87,21 +97,20 @@ def decisions(trigger: TriggerConfig) -> tuple[list[bool], list[np.ndarray]]:
         for first, n in zip(workspace.first(long_tracks), counts, strict=True):
             features.append(values[first : first + n].copy())
         words = workspace.output.lines
-        selected += [bool(row[place // 32] >> place % 32 & 1) for row in words]
+        selected += [[bool(row[place // 32] >> place % 32 & 1) for place in places] for row in words]
     engine.close()
-    return selected, features
+    return np.array(selected), features
 
 
 def test_a_line_selects_by_the_sums_of_the_configured_trees(tmp_path: Path) -> None:
     path = written(tmp_path, model())
+    (tmp_path / "lines.py").write_text(LINE_OF_EACH_CUT.format(cuts=list(CUTS)))
     trees = read_model(tmp_path / "muons.json").trees
-    _, features = decisions(CHAIN.load_trigger(path))
+    selected, features = decisions(CHAIN.load_trigger(path))
     best = np.array([trees.sums(list(np.ascontiguousarray(of.T))).max(initial=-99.0) for of in features])
     assert len(features) == 6
-    for cut in (float(np.sort(best)[1:3].mean()), float(np.sort(best)[3:5].mean())):
-        selected, _ = decisions(CHAIN.load_trigger(written(tmp_path, model(), cut)))
-        assert selected == (best > cut).tolist()
-        assert 0 < sum(selected) < 6
+    assert (selected == (best[:, np.newaxis] > np.array(CUTS))).all()
+    assert len({tuple(of_line) for of_line in selected.T if 0 < of_line.sum() < 6}) > 1
 
 
 def test_a_document_contains_the_trees_and_runs_without_their_file(tmp_path: Path) -> None:
