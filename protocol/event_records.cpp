@@ -29,6 +29,8 @@ namespace nb = nanobind;
 namespace {
 
 constexpr std::size_t mdf_header_size = 48, checksum_at = 12, checksum_from = 16;
+// Header, bank of the window and trigger banks of a usual record of a window.
+constexpr std::size_t record_overhead = 512;
 
 template <typename T, int dimensions>
 using Array = nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
@@ -435,6 +437,8 @@ class RecordEncoder {
         const int64_t earliest = slice ? INT64_MIN : int64_t{layout.margin_before} * layout.sub_slice_ns;
         windows = window_records::merged(std::move(windows), layout, n_events, earliest, order);
         window_records::SliceHits hits(bytes.bytes(), bytes.size(), placed(places), n_events, layout);
+        // Without it, the records of a slice are copied each time that the memory has to grow.
+        data.reserve(data.size() + hits.nbytes() + windows.size() * record_overhead);
         trigger_banks::Writer writer(format_);
         const std::vector<uint32_t> no_counts(n_counts_ + 1);
         hits.read(windows, [&](window_records::Record& record) {
@@ -453,7 +457,7 @@ class RecordEncoder {
             data.resize(begin + mdf_header_size);
             window_records::append_window_bank(record, layout, run, slice, static_cast<uint32_t>(n_events), all_flags,
                                                format_.source_id, data);
-            data.insert(data.end(), record.banks.begin(), record.banks.end());
+            data.insert(data.end(), record.banks.data(), record.banks.data() + record.banks.size());
             const auto* const trailing = reinterpret_cast<const uint8_t*>(trailer.data());
             data.insert(data.end(), trailing, trailing + 4 * trailer.size());
             put_header(data.data() + begin, data.size() - begin, of_header);

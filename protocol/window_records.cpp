@@ -108,6 +108,13 @@ SliceHits::SliceHits(const uint8_t* buffer, std::size_t buffer_size, const std::
     std::stable_sort(sources_.begin(), sources_.end(), [](const Source& a, const Source& b) { return a.id < b.id; });
 }
 
+std::size_t SliceHits::nbytes() const
+{
+    std::size_t sum = 0;
+    for (const Source& source : sources_) sum += source.size;
+    return sum;
+}
+
 void SliceHits::begin(Record& record, const Window& window, uint32_t sub_slice)
 {
     record.window = window;
@@ -180,10 +187,7 @@ void SliceHits::append_hits(Record& record, const Source& source, uint32_t at, u
         record.window.status |= damaged;
         if (!is_neighbour) bytes_left += rest;
     }
-    const std::size_t header = record.banks.size();
-    // New bytes are 0, and so is the padding.
-    record.banks.resize(header + bank_header_size + padded_to_4(size));
-    uint8_t* const bank = record.banks.data() + header;
+    uint8_t* const bank = record.banks.room(bank_header_size + padded_to_4(size));
     const uint8_t *const hits = source.mfp + at, *const end = hits + (size - rest);
     uint8_t* const payload = bank + bank_header_size;
     uint64_t n_outside = 0;
@@ -199,12 +203,11 @@ void SliceHits::append_hits(Record& record, const Source& source, uint32_t at, u
         hits_outside += n_outside;
     }
     const auto copied_bytes = static_cast<std::size_t>(copied - payload);
-    if (copied_bytes == 0) {
-        record.banks.resize(header);
-        return;
-    }
+    if (copied_bytes == 0) return;
     put_bank_header(bank, bank_header_size + copied_bytes, type, source.version, source.id);
-    record.banks.resize(header + bank_header_size + padded_to_4(copied_bytes));
+    const std::size_t padded = padded_to_4(copied_bytes);
+    for (std::size_t i = copied_bytes; i < padded; ++i) payload[i] = 0;
+    record.banks.add(bank_header_size + padded);
     record.hits += copied_bytes / layout_.hit_size;
     ++record.n_banks.back();
     ++record.n_all_banks;

@@ -52,6 +52,28 @@ struct Window {
 std::vector<Window> merged(std::vector<Window> windows, const Layout& layout, std::size_t n_events, int64_t earliest,
                            std::vector<uint32_t>& order);
 
+// Banks of a record. The memory stays for the next one, so bytes are written once and not set to 0 before.
+class BankBytes {
+  public:
+    std::size_t size() const { return size_; }
+    const uint8_t* data() const { return bytes_.data(); }
+    void clear() { size_ = 0; }
+
+    // Room for `n` further bytes, of any content, until the next call.
+    uint8_t* room(std::size_t n)
+    {
+        if (size_ + n > bytes_.size()) bytes_.resize(2 * (size_ + n));
+        return bytes_.data() + size_;
+    }
+
+    // The first `n` bytes of the room are a part of the record.
+    void add(std::size_t n) { size_ += n; }
+
+  private:
+    std::vector<uint8_t> bytes_;
+    std::size_t size_ = 0;
+};
+
 // A record without its header and trigger banks.
 struct Record {
     Window window;
@@ -59,7 +81,7 @@ struct Record {
     uint32_t first_sub_slice = 0;
     std::vector<uint32_t> n_banks;  // of each sub-slice
     std::size_t n_all_banks = 0;
-    std::vector<uint8_t> banks;
+    BankBytes banks;
     uint64_t hits = 0;
 };
 
@@ -98,6 +120,9 @@ class SliceHits {
             ++record.number;
         }
     }
+
+    // Bytes of all fragments of the slice: most of what its records have, unless they overlap.
+    std::size_t nbytes() const;
 
     uint64_t hits_outside = 0, bytes_left = 0;  // hits outside of their sub-slice; bytes that are no whole record
 

@@ -1,10 +1,11 @@
 """Nodes of the streaming chains against their kernels alone: processor time of all threads for a sub-slice.
 
 The node is a separate process on one thread with the default sequence, lines and output; `hltnode stream`, another
-process, feeds it over TCP, each source on a connection of its own. A slot holds one slice, so each batch is one. A
-stream of `mu3e` in real time is more than one thread computes, so it falls behind. One of `km3net` falls behind on a
-busy machine only. The baseline computes the same slices alone, in this process, before and after the node. The first
-and the last quarter of the slices are not measured.
+process, feeds it over TCP, each source on a connection of its own, in slices of the usual length of the chain. `km3net`
+has a further row with the shorter slices of `mu3e`: a node spends some time on each slice. A slot holds one slice, so
+each batch is one. A stream of `mu3e` in real time is more than one thread computes, so it falls behind. One of `km3net`
+falls behind on a busy machine only. The baseline computes the same slices alone, in this process, before and after the
+node. The first and the last quarter of the slices are not measured.
 """
 
 import tempfile
@@ -22,36 +23,48 @@ from hltnode.processing.km3net.chain import CHAIN as KM3NET
 from hltnode.processing.km3net.offline.simulation import stream as km3net_stream
 from hltnode.processing.mu3e.chain import CHAIN as MU3E
 from hltnode.processing.mu3e.offline.simulation import stream as mu3e_stream
+from hltnode.processing.selection.trigger_chain import TriggerChain
 
-SUB_SLICES = 510
-"""Of a slice, without its margins: one on each side for both chains."""
-SLICES = 4
+SHORT = 510
+"""Sub-slices of a slice, without its margins: one on each side for both chains."""
+SLICES = {"km3net": 2, "km3net, short slices": 8, "mu3e": 4}
 """Simulated slices, which the stream repeats."""
-FED = {"km3net": 800, "mu3e": 40}
+FED = {"km3net": 200, "km3net, short slices": 800, "mu3e": 40}
 """Number of slices for the node."""
 
 
 def run(_: Path) -> Iterator[Result]:
     """A row for each chain: medians over the runs; the ratio is target / measured, and 1 reaches the target."""
-    n = SLICES * SUB_SLICES + 2
-    for chain, banks in (
-        (KM3NET, km3net_sub_slices(km3net_stream.Conditions(), n)),
-        (MU3E, mu3e_sub_slices(mu3e_stream.Conditions(), n)),
+    for name, chain, length in (
+        ("km3net", KM3NET, _usual(KM3NET)),
+        ("km3net, short slices", KM3NET, SHORT),
+        ("mu3e", MU3E, _usual(MU3E)),
     ):
+        n = SLICES[name] * length + 2
+        if chain is KM3NET:
+            banks = km3net_sub_slices(km3net_stream.Conditions(), n)
+        else:
+            banks = mu3e_sub_slices(mu3e_stream.Conditions(), n)
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            meps = list(encode_slices(chain, banks, SUB_SLICES))
+            meps = list(encode_slices(chain, banks, length))
             limits = BatchLimits(events=meps[0].n_events, input_bytes=16 * MIB, rows=64)
             alone = ProfiledSequence(None, None, limits, chain=chain)
             node = MeasuredNode(
                 chain=chain.name,
-                max_events=1024,
-                feed=("stream", "--sub-slices", SUB_SLICES, "--slices", SLICES),
-                fed=FED[chain.name] * meps[0].n_events,
+                max_events=4096,
+                feed=("stream", "--sub-slices", length, "--slices", SLICES[name]),
+                fed=FED[name] * meps[0].n_events,
             )
-            yield from node_rows(chain.name, "us/sub-slice", node.turns(alone, meps, folder))
+            yield from node_rows(name, "us/sub-slice", node.turns(alone, meps, folder))
+
+
+def _usual(chain: TriggerChain) -> int:
+    """Sub-slices of a usual slice of a streaming chain."""
+    assert chain.streaming is not None
+    return chain.streaming.sub_slices
 
 
 def summary(results: Sequence[Result]) -> dict[str, float]:
-    """Time of the node / that of its kernels, by chain."""
+    """Time of the node / that of its kernels, by row."""
     return ratios(results)

@@ -26,6 +26,7 @@ class CreditWindow:
     def start_run(self, events_per_mep: int) -> None:
         """Reset the window for a run whose MEPs have up to this number of events."""
         self.held = self.outstanding = 0
+        self._announced = -1
         self._events_per_mep = events_per_mep
         self._places_of_a_slot = self._pool.empty_places(events_per_mep)
 
@@ -75,13 +76,14 @@ class CreditWindow:
         self.outstanding = places
         return growth
 
-    def announce(self, growth: int) -> bool:
-        """Whether the feeders must be told the limit, after the credits grew by this number; notes that they are.
+    def announce(self) -> bool:
+        """Whether the feeders must be told the limit, because it is not the one that they know; notes that they are.
 
         A limit that falls is announced before the acknowledgements that lower it. Otherwise the feeders would send
-        other MEPs in place of the acknowledged ones.
+        other MEPs in place of the acknowledged ones. If the credits grow by as many as MEPs are acknowledged, the limit
+        stays, and the acknowledgement alone lets the feeders send.
         """
-        if not growth and self.limit >= self._announced:
+        if self.limit == self._announced:
             return False
         self._announced = self.limit
         return True

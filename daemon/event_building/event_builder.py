@@ -243,7 +243,9 @@ class EventBuilder(BuilderState):
         self._gathered.update(mep.mep for mep in self._slots[freed.slot].meps)
         self.pool.free(freed.slot)
         effects: list[Effect] = []
-        self._grant(effects)
+        if self.window.is_low:
+            self._grant(effects)
+        # Otherwise the acknowledgement of its MEPs, or the next tick, grants its places without a message of their own.
         return effects
 
     def _meps_acknowledged(self, _now_ns: int, acknowledged: MepsAcknowledged) -> list[Effect]:
@@ -414,5 +416,5 @@ class EventBuilder(BuilderState):
             return
         growth = 0 if self.draining else self.window.grant(small_steps=small_steps)
         self.counters.credits_granted += growth
-        if self.window.announce(growth):
+        if self.window.announce():
             effects.append(GrantCredit(self.run, self.window.limit))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.readout.effect_executor import FeederConnections
 from hltnode.protocol.transport.control_messages import ControlMessage
-from hltnode.protocol.transport.feeder_messages import Credit, EndOfRun, Error, Goodbye, Hello, RunClosed, Welcome
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, EndOfRun, Error, Goodbye, Hello, RunClosed, Welcome
 
 IDENTITY = b"udp intake".ljust(256)
 """Identity of the feeder among the connections of the control socket. A peer cannot take it: those of ZMTP have at most
@@ -98,7 +98,8 @@ class LocalFeeder:
             self._refused(message.reason)
         elif isinstance(message, RunClosed):
             self._refused(f"run {message.run} is closed")
-        elif isinstance(message, Credit):
+        elif isinstance(message, Credit | Ack):
+            # An acknowledgement gives credits back that no message of their own announces.
             self._credits_grew()
 
     def _refused(self, text: str) -> None:

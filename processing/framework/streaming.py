@@ -82,7 +82,7 @@ class Streaming:
     slice that repeat those of its neighbours. hit: the record of a hit. subdetectors: those whose fragments are hits
     (top five bits of a source id), None: all. constants: the constants of the sequence that have the values of fields,
     by the names of the fields; a configuration that changes them changes how the chain cuts time. clock_offsets: how
-    the kernels correct clocks; None: they do not.
+    the kernels correct clocks; None: they do not. sub_slices: usual number of those of a slice, without its margins.
 
     Raises DeclarationError for a length outside of 1 to MAX_SUB_SLICE_NS, and for margins that leave no sub-slice.
     """
@@ -94,6 +94,7 @@ class Streaming:
     subdetectors: frozenset[int] | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
     clock_offsets: ClockOffsets | None = None
+    sub_slices: int = 510
 
     def __post_init__(self) -> None:
         if not 0 < self.sub_slice_ns <= MAX_SUB_SLICE_NS:

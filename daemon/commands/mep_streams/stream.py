@@ -79,9 +79,14 @@ def stream(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     sub_slices: Annotated[
-        int,
-        typer.Option("--sub-slices", min=1, max=MAX_SUB_SLICES, help="Sub-slices of a slice without its margins."),
-    ] = 510,
+        int | None,
+        typer.Option(
+            "--sub-slices",
+            min=1,
+            max=MAX_SUB_SLICES,
+            help="Sub-slices of a slice without its margins; default: those of the chain.",
+        ),
+    ] = None,
     slices: Annotated[
         int, typer.Option("--slices", min=1, max=100_000, help="Simulated slices, which the stream repeats.")
     ] = 4,
@@ -133,6 +138,7 @@ def stream(
             raise ValueError("--encrypt-data: expected --server-key and --key-file")
         of_chain = installed_chain(chain)
         streaming = streaming_of(of_chain)
+        sub_slices = sub_slices or streaming.sub_slices
         most = MAX_SUB_SLICES - streaming.margins
         if sub_slices > most:
             raise ValueError(f"--sub-slices {sub_slices}: a slice of chain {chain} has {most} at most, beside margins")

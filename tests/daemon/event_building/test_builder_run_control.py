@@ -1,15 +1,19 @@
 """Run control of the builder: pause and resume, the end of a run, new deadlines."""
 
 from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.event_building.event_builder import SOON_NS
 from hltnode.daemon.event_building.stimuli_and_effects import (
     CloseMep,
     CloseOpen,
     Drain,
+    Effect,
     EndRun,
     GrantCredit,
+    MepsAcknowledged,
     Place,
     Resume,
     SetTimes,
+    SlotFreed,
     StartRun,
     Tick,
 )
@@ -23,6 +27,7 @@ from tests.daemon.event_building.test_event_builder import (
     fragment,
     make_builder,
     reasons,
+    sealed,
     send,
     send_mep,
 )
@@ -72,3 +77,36 @@ def test_new_deadlines_hold_at_once_for_open_meps() -> None:
     closed = [e.record.mep for e in builder.handle(300 * MS, Tick()) if isinstance(e, CloseMep)]
     assert closed == [0, 1]
     check_identities(builder)
+
+
+def credits(effects: list[Effect]) -> list[int]:
+    return [each.meps for each in effects if isinstance(each, GrantCredit)]
+
+
+def test_a_freed_slot_costs_no_message_of_credits_beside_its_acknowledgement() -> None:
+    builder = make_builder(meps_per_slot=1)
+    limit = builder.window.limit
+    for mep in range(20):
+        (slot,) = sealed(effects := send_mep(builder, mep))
+        effects += builder.handle(0, SlotFreed(slot))
+        effects += builder.handle(0, MepsAcknowledged((mep,)))
+        assert credits(effects) == []
+        assert (builder.window.limit, builder.window.held) == (limit, 0)
+    check_identities(builder)
+
+
+def test_a_freed_slot_gives_credits_at_once_if_few_are_left() -> None:
+    builder = make_builder(meps_per_slot=1)
+    slots = [slot for mep in range(3) for slot in sealed(send_mep(builder, mep))]
+    assert builder.window.outstanding == 0
+    assert credits(builder.handle(0, SlotFreed(slots[0]))) == [builder.window.limit]
+    assert builder.window.outstanding == 1
+
+
+def test_credits_of_a_held_slice_are_given_by_the_next_tick() -> None:
+    builder = make_builder(meps_per_slot=1)
+    (slot,) = sealed(send_mep(builder, 0))
+    assert credits(builder.handle(0, SlotFreed(slot))) == []
+    assert builder.wake_ns <= SOON_NS
+    assert credits(builder.handle(SOON_NS, Tick())) == [builder.window.limit]
+    assert (builder.window.held, builder.window.outstanding) == (1, 2)

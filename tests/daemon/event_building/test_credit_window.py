@@ -94,18 +94,39 @@ def test_the_window_is_low_below_half_a_slot_of_credits() -> None:
 
 def test_feeders_are_told_when_the_limit_falls_or_the_credits_grow() -> None:
     pool, window = make_window()
-    assert window.announce(window.grant(small_steps=True))
-    assert not window.announce(0)
+    window.grant(small_steps=True)
+    assert window.announce()
+    assert not window.announce()
     open_meps(pool, window, 0)
-    assert not window.announce(0)
+    assert not window.announce()
     window.freed(1)
-    assert window.announce(0)
-    assert not window.announce(0)
+    assert window.announce()
+    assert not window.announce()
 
 
-def test_a_new_run_begins_without_credits_and_a_lower_limit_is_announced() -> None:
+def test_feeders_are_not_told_a_limit_that_they_know() -> None:
+    pool, window = make_window()
+    window.grant(small_steps=True)
+    window.announce()
+    open_meps(pool, window, *range(PLACES))
+    pool.seal(pool.filling[0])
+    pool.free(0)
+    window.freed(PLACES)
+    # As many credits as acknowledged MEPs: the acknowledgement lets feeders send as many.
+    assert window.grant(small_steps=True) == PLACES
+    assert not window.announce()
+
+
+def test_a_new_run_begins_without_credits_and_its_limit_is_announced() -> None:
     _, window = make_window()
-    assert window.announce(window.grant(small_steps=True))
+    window.grant(small_steps=True)
+    assert window.announce()
     window.start_run(EVENTS)
     assert (window.limit, window.outstanding) == (0, 0)
-    assert window.announce(0)
+    assert window.announce()
+    window.grant(small_steps=True)
+    window.announce()
+    window.start_run(EVENTS)
+    # The same limit in another run.
+    window.grant(small_steps=True)
+    assert window.announce()

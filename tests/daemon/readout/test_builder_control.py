@@ -29,15 +29,26 @@ def test_slots_change_state_only_by_reports_of_the_pipeline(bench: Bench) -> Non
     assert bench.builder.is_idle
 
 
-def test_a_finished_batch_is_acknowledged_after_the_credits_of_its_slot(bench: Bench) -> None:
+def test_a_finished_batch_is_acknowledged_without_a_message_of_credits(bench: Bench) -> None:
     bench.hello()
     bench.send_mep(0)
     bench.pass_time(20 * MS)
     bench.connections.take()
     bench.finish_batches()
-    # The slot can fill again before its MEP is acknowledged; with the acknowledgement the limit falls.
-    assert bench.connections.take() == [Credit(RUN, 9), Credit(RUN, 8), Ack(RUN, ((0, 0),))]
+    # The free slot gives as many credits as the acknowledgement takes from the limit.
+    assert bench.connections.take() == [Ack(RUN, ((0, 0),))]
+    assert bench.builder.window.limit == 8
     assert bench.counters.meps_acknowledged == 1
+
+
+def test_a_limit_that_falls_is_sent_before_the_acknowledgement_that_lowers_it(bench: Bench) -> None:
+    bench.hello()
+    bench.send_mep(0)
+    bench.pass_time(20 * MS)
+    bench.control.pause()
+    bench.connections.take()
+    bench.finish_batches()
+    assert bench.connections.take() == [Credit(RUN, 7), Ack(RUN, ((0, 0),))]
 
 
 def test_a_broken_identity_is_counted_and_explained_by_the_history_in_the_summary(bench: Bench) -> None:
