@@ -185,13 +185,15 @@ async def test_threads_and_garbage_collector_of_a_node_follow_the_keys(tmp_path:
 async def test_a_node_with_a_deadline_loads_the_library_of_histograms_before_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency: Mapping[str, object]
 ) -> None:
+    nodes: list[Node] = []
     states: list[RunState] = []
     shape = HistogramShape(name="radius", bins=2, low=0.0, high=1.0)
     monkeypatch.setattr(FakeEngine, "histograms", (shape,))
-    monkeypatch.setattr(HistogramFiles, "load", lambda _: states.append(current.state))
+    monkeypatch.setattr(HistogramFiles, "load", lambda _: states.append(nodes[0].state))
     config = make_config(tmp_path, latency=latency, node={"autostart": False})
-    async with running_node(config) as (current, _):
-        await current.controller.configure_now()
+    async with running_node(config) as (node, _):
+        nodes.append(node)
+        await node.controller.configure_now()
         assert states == ([RunState.CONFIGURED] if latency else [])
 
 
