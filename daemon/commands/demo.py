@@ -6,7 +6,6 @@ import math
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +16,7 @@ import zmq
 from rich.markup import escape
 from rich.progress import Progress
 
+from hltnode.daemon.commands import udp_demo
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
@@ -33,6 +33,7 @@ from hltnode.daemon.commands.guard import guarded_folder
 from hltnode.daemon.commands.stream_demo import StreamPlan, run_stream_demo, show_stream
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
+from hltnode.daemon.common.vocabulary import MepStage
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.processing.offline.chain_tools import SampleRequest, SimulatedSample, Simulation, installed_tools
@@ -41,11 +42,10 @@ from hltnode.protocol.transport.decisions import decode_decisions
 
 STALL_SECONDS = 60.0
 SHOWN_LINES = 8
-# Without acknowledgements a sender does not know what a node takes: a rate that any machine takes.
-UDP_RATE = 20_000.0
 QUIET_SECONDS = 3.0
-EVENTS_PER_PACKET = 16
 MEP_LATENCY = "hltnode_mep_latency_seconds"
+MEP_STAGE = "hltnode_mep_stage_seconds"
+LATE = "hltnode_late_decisions_total"
 END_TO_END = "hltnode_end_to_end_seconds"
 KERNEL_SECONDS = 'hltnode_stage_seconds_sum{stage="kernels"}'
 SHOWN_METRICS = (
@@ -57,6 +57,7 @@ SHOWN_METRICS = (
     "hltnode_events_processed_total",
     "hltnode_events_accepted_total",
     "hltnode_decisions_published_total",
+    "hltnode_decisions_sent_first_total",
     KERNEL_SECONDS,
     f"{END_TO_END}_sum",
     f"{END_TO_END}_count",
@@ -151,7 +152,7 @@ def demo(
             chain=chain,
             feeders=1 if is_udp else feeders,
             repeat=repeat,
-            rate=UDP_RATE if is_udp and rate is None else rate,
+            rate=udp_demo.RATE if is_udp and rate is None else rate,
             backend=backend,
             output=output,
             uses_udp=is_udp,
@@ -200,7 +201,7 @@ def run_demo(scratch: Path, plan: DemoPlan) -> dict[str, Any]:
         # A feeder sends at least one source, and a small image has only two.
         feeders = min(plan.feeders, len(sources))
         ports = free_ports(5)
-        udp = f"udp://127.0.0.1:{ports[4]}"
+        udp, rate = f"udp://127.0.0.1:{ports[4]}", plan.rate or udp_demo.RATE
         data, control, decisions = (f"tcp://127.0.0.1:{port}" for port in ports[:3])
         config = scratch / "node.toml"
         config.write_text(
@@ -222,13 +223,15 @@ evict_after_ms = 5000
 backend = "{plan.backend}"
 slot_bytes = {64 << 20}
 max_events = 1024
+{udp_demo.pipeline_keys(rate) if plan.uses_udp else ""}
 [trigger]
 chain = {json_module.dumps(plan.chain)}
 [output]
 directory = {json_module.dumps(str(plan.output.resolve()))}
+{udp_demo.OUTPUT_KEYS if plan.uses_udp else ""}
 [http]
 port = {ports[3]}
-{udp_section(udp, sources) if plan.uses_udp else ""}
+{udp_demo.sections(udp, sources, rate) if plan.uses_udp else ""}
 [log]
 level = "warning"
 format = "console"
@@ -279,11 +282,13 @@ format = "console"
     # decisions at once.
     decided_in = received.seconds + picked[f"{END_TO_END}_sum"] / max(1.0, picked[f"{END_TO_END}_count"])
     lost = n * repeat - received.events
-    n_datagrams = len(sources) * -(-n * repeat // EVENTS_PER_PACKET)
+    n_datagrams = len(sources) * -(-n * repeat // udp_demo.EVENTS_PER_PACKET)
     return {
         "transport": Transport.UDP if plan.uses_udp else Transport.TCP,
         "lost": lost,
         "latency_us": {f"p{p}": 1e6 * quantile_of(metrics, MEP_LATENCY, p / 100) for p in (50, 99)},
+        "stages_us": stages_of(metrics),
+        "late": int(samples_of(metrics)[LATE]),
         "events": received.events,
         "seconds": seconds,
         "events_per_second": received.events / decided_in,
@@ -354,21 +359,9 @@ def follow(
     return Decided(events=events, decisions=decisions, seconds=last_decision - first)
 
 
-def udp_section(endpoint: str, sources: Sequence[int]) -> str:
-    """The part of the configuration for datagrams from this machine."""
-    return f"""[udp]
-endpoint = "{endpoint}"
-events_per_packet = {EVENTS_PER_PACKET}
-packets_per_mep = 16
-flush_us = 50000
-[[udp.senders]]
-address = "127.0.0.1"
-sources = {list(sources)}"""
-
-
 def sources_of(meps: Path, plan: DemoPlan) -> tuple[int, ...]:
     """The sources of the simulated events."""
-    packing = Packing(events_per_mep=EVENTS_PER_PACKET, max_fragment_bytes=8 << 20)
+    packing = Packing(events_per_mep=udp_demo.EVENTS_PER_PACKET, max_fragment_bytes=8 << 20)
     return meps_of_files([meps], installed_chain(plan.chain).readout, packing).sources
 
 
@@ -388,6 +381,16 @@ def quantile_of(metrics: str, histogram: str, fraction: float) -> float:
     return 0.0
 
 
+def stages_of(metrics: str) -> dict[str, float]:
+    """Mean microseconds of a MEP in each stage. Decisions that leave first do not wait for `write`."""
+    samples = samples_of(metrics)
+    stages = {stage: f'{{stage="{stage}"}}' for stage in MepStage}
+    return {
+        stage: 1e6 * samples[f"{MEP_STAGE}_sum{label}"] / max(1.0, samples[f"{MEP_STAGE}_count{label}"])
+        for stage, label in stages.items()
+    }
+
+
 def samples_of(text: str) -> dict[str, float]:
     """All samples of a metrics page, by name and labels."""
     rows = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
@@ -400,6 +403,16 @@ def pick_metrics(text: str) -> dict[str, float]:
     return {name: samples[name] for name in SHOWN_METRICS if name in samples}
 
 
+def time_text(seconds: float) -> str:
+    """A time with two digits or more: 480 us, 2.4 ms, 24 ms."""
+    return f"{seconds * 1e6:.0f} us" if seconds < 1e-3 else f"{seconds * 1e3:.{1 if seconds < 0.01 else 0}f} ms"
+
+
+def size_text(n_bytes: float) -> str:
+    """A size with two digits or more: 103 bytes, 52 kB."""
+    return f"{n_bytes:.0f} bytes" if n_bytes < 10_000 else f"{n_bytes / 1000:.0f} kB"
+
+
 def show(result: dict[str, Any]) -> None:
     """Print the summary in lines of at most 80 columns; each path has its own line."""
     fragments, meps = result["accounting"]["fragments"], result["accounting"]["meps"]
@@ -408,7 +421,8 @@ def show(result: dict[str, Any]) -> None:
     batches = max(1.0, metrics["hltnode_batches_total"])
     decisions = max(1.0, metrics[f"{END_TO_END}_count"])
     if result["transport"] == Transport.UDP:
-        sent = f"A sender sent {events + result['lost']} events over UDP, in packets of {EVENTS_PER_PACKET} events, as"
+        n_sent, per_packet = events + result["lost"], udp_demo.EVENTS_PER_PACKET
+        sent = f"A sender sent {n_sent} events over UDP, in packets of {per_packet} events, as"
     else:
         sent = f"{result['feeders']} feeders sent {result['events']} bunch crossings (events) over TCP, in pieces, as"
     lines = [
@@ -418,21 +432,24 @@ def show(result: dict[str, Any]) -> None:
         f"the {'GPU' if result['backend'] == 'cuda' else 'CPU'}, and decided which to keep.",
         "",
         f"  rate            {result['events_per_second']:.0f} events/s, from the first fragments to the last decision",
-        f"  an event        {metrics['hltnode_fragment_bytes_received_total'] / events / 1000:.0f} kB",
+        f"  an event        {size_text(metrics['hltnode_fragment_bytes_received_total'] / events)}",
         f"  a packet        {events / max(1, meps['opened']):.0f} events in "
         f"{fragments['built'] / max(1, meps['opened']):.0f} fragments, one of each board (a MEP)",
-        f"  reconstruction  {metrics[KERNEL_SECONDS] / batches * 1e3:.0f} ms for {events / batches:.0f} at a time",
-        f"  a decision      {metrics[f'{END_TO_END}_sum'] / decisions * 1e3:.0f} ms after the first fragment",
+        f"  reconstruction  {time_text(metrics[KERNEL_SECONDS] / batches)} for {events / batches:.0f} at a time",
+        f"  a decision      {time_text(metrics[f'{END_TO_END}_sum'] / decisions)} after the last fragment",
         f"  kept            {result['accepted']} of {result['events']} events ({result['accepted'] / events:.1%})",
         f"  decided by      trigger configuration {result['tck']}",
         "",
     ]
     if result["transport"] == Transport.UDP:
-        latency = result["latency_us"]
-        lines[-3:-3] = [
+        latency, stages = result["latency_us"], result["stages_us"]
+        lines[-4:-3] = [
             f"  lost            {result['lost']} events, whose datagrams did not arrive",
             f"  latency         {latency['p50'] / 1e3:.1f} ms (median) and {latency['p99'] / 1e3:.1f} ms (p99), "
             "from the first datagram of a MEP",
+            f"  late            {result['late']} of {result['decisions']} decisions, "
+            f"after more than {time_text(udp_demo.DEADLINE_US * 1e-6)}",
+            *(f"    {stage:<13} {time_text(stages[stage] * 1e-6)}" for stage in stages if stage != MepStage.WRITE),
         ]
     if selected := {line: count for line, count in result["accepted_by_line"].items() if count}:
         shown = sorted(selected.items(), key=lambda item: -item[1])
@@ -444,6 +461,8 @@ def show(result: dict[str, Any]) -> None:
         lines += ["The kept events, for hltnode inspect, process or replay:", ""]
         lines += [f"  {path}" for path in result["files"]]
         lines.append("")
+    if result["transport"] == Transport.UDP:
+        lines += ["The decisions left before files and journal, so no file has the kept events.", ""]
     echo("\n".join(lines))
     if result["accounting_closes"]:
         echo(f"All {fragments['received']} fragments are accounted for: the accounting closes.")

@@ -170,11 +170,6 @@ class NodeConfig(BaseSettings):
                 'latency.decisions_first: expected output.streams without "accepted": a decision that is sent before '
                 "its event is in a file would promise an event that a kill can lose"
             )
-        if self.latency.decisions_first and self.udp.endpoint is not None:
-            yield (
-                "latency.decisions_first: expected false with udp.endpoint: boards send no datagram again, so a MEP "
-                "that was decided before a kill would be in no journal"
-            )
 
     def _combiner(self) -> Iterator[str]:
         combiner = self.combiner

@@ -74,12 +74,13 @@ class PipelineSection(Section):
 
 
 class LatencySection(Section):
-    """Decisions under a deadline, for a detector that waits for the answer. By default everything is off."""
+    """Decisions under a deadline, for a detector that waits for the answer. By default everything is off. With any of
+    these keys, the library of histogram files is loaded before the first run instead of during it."""
 
     decisions_first: bool = False
     """Send the decisions of a batch before its events are copied and the journal has its MEPs. A MEP that was decided
-    before a kill may be decided again. It needs `output.streams` without "accepted", and no `udp.endpoint`. Batches
-    with an incomplete MEP or an error keep the usual order, because a second decision on them may differ."""
+    before a kill may be decided again, unless it came as datagrams. It needs `output.streams` without "accepted".
+    Batches with an incomplete MEP or an error keep the usual order, because a second decision on them may differ."""
     deadline_us: int = Field(default=0, ge=0, le=60_000_000)
     """Time in microseconds from the first fragment of a MEP to its decision. A later decision is sent all the same; its
     message has the field `late`, and `hltnode_late_decisions_total` counts it. 0: no deadline."""
@@ -95,6 +96,11 @@ class LatencySection(Section):
     quiet_collector: bool = False
     """Switch off the automatic runs of Python's garbage collector. The node then collects while it has no MEP, and at
     the latest after 60 s."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether any key asks for short latencies."""
+        return self != LatencySection()
 
 
 class GeometrySection(Section):

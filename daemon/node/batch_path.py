@@ -184,7 +184,10 @@ class BatchPath:
         )
         if config.latency.decisions_first:
             deadline = DecisionDeadline(config.latency.deadline_us * 1_000)
-            self._early = EarlyDecisions(gatherer, send_at_once, deadline, clock_ns=core.clock_ns)
+            begun_below = None if config.udp.endpoint is None else self.store.journal.begun_below
+            self._early = EarlyDecisions(
+                gatherer, send_at_once, deadline, begun_below=begun_below, clock_ns=core.clock_ns
+            )
         self.gather = GatherStage(
             gatherer,
             core.room,
@@ -220,6 +223,16 @@ class BatchPath:
             max_slices=core.config.builder.closed_ring // 2,
             clock_ns=core.clock_ns,
         )
+
+    def warm_up(self) -> None:
+        """Run an empty batch through each slot. Raises BackendError.
+
+        Under a deadline, the library of histograms is loaded, too: its import would hold the interpreter for a second
+        during the first run.
+        """
+        if self.histogram_files is not None and self._core.config.latency.is_asked:
+            self.histogram_files.load()
+        self.pipeline.warm_up()
 
     def start(self) -> None:
         """Start the threads; the back end is already warm."""

@@ -307,7 +307,7 @@ class Node:
 
     async def _warm_up(self) -> None:
         self._warming_up = True
-        await in_daemon_thread(self._path.pipeline.warm_up)
+        await in_daemon_thread(self._path.warm_up)
         self._warming_up = False
         self._path.start()
         self.health.pipeline_tick_ns = self.clock.now_ns

@@ -229,7 +229,13 @@ class NodeSockets:
             credits_grew=lambda: udp_receiver.schedule(),
         )
         udp_receiver = self.udp_receiver = UdpReceiver(
-            udp, handler, self.builder_control, self._udp_feeder, core.counters.udp, executor
+            udp,
+            handler,
+            self.builder_control,
+            self._udp_feeder,
+            core.counters.udp,
+            executor,
+            lambda run: self._path.store.journal.begun_below(run),
         )
         self._closers.append(lambda _linger_ms: udp_receiver.close())
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hltnode.daemon.compute.pipeline import ComputedBatch
+from hltnode.daemon.event_building.stimuli_and_effects import Batch
 from hltnode.daemon.output.decision_deadline import DecisionDeadline
 from hltnode.daemon.output.gathering import DecidedBatch, EventGatherer
 from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
 
 
 def would_repeat(computed: ComputedBatch) -> bool:
-    """Whether another session of the node would send the same decisions on these MEPs.
+    """Whether another session of the node would send the same decisions on these MEPs, if it got them again.
 
     A decision that leaves before the journal has its MEP is made again after a kill. It must then be the same one. That
     is certain for complete MEPs that the back end computed with all others of their batch: their decisions depend on
@@ -36,6 +37,9 @@ class EarlyDecisions:
 
     Args:
         send: sends decisions in order as far as the subscribers take them at once; returns how many.
+        begun_below: for MEPs that are not sent again (datagrams): returns one more than the largest MEP id of a run
+            whose computing is in the journal. No session uses these ids again; a decision with another id stays in the
+            usual order. None: feeders send MEPs again.
     """
 
     def __init__(
@@ -44,8 +48,10 @@ class EarlyDecisions:
         send: Callable[[Sequence[MepDecision | DecisionGroup]], int],
         deadline: DecisionDeadline,
         *,
+        begun_below: Callable[[int], int] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._begun_below = begun_below
         self._gatherer = gatherer
         self._send = send
         self._deadline = deadline
@@ -56,7 +62,7 @@ class EarlyDecisions:
 
         A batch with decisions that another session might not repeat comes back as it is.
         """
-        if not would_repeat(computed):
+        if not would_repeat(computed) or not self._is_noted(computed.batch):
             return computed
         decided = self._gatherer.decide(computed)
         times = computed.batch.times
@@ -66,3 +72,7 @@ class EarlyDecisions:
         times.published_ns = self._clock_ns()
         n_late_sent = n_late if n_sent == len(decisions) else sum(each.late for each in decisions[:n_sent])
         return replace(decided, decisions=decisions, n_sent=n_sent, n_late=n_late_sent)
+
+    def _is_noted(self, batch: Batch) -> bool:
+        """Whether no later session can give the ids of these MEPs to other events."""
+        return self._begun_below is None or max(mep.mep for mep in batch.meps) < self._begun_below(batch.run)

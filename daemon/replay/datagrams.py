@@ -28,7 +28,10 @@ LINK_TYPE_RAW = 101
 
 
 class Packet(NamedTuple):
-    """A datagram, its number of new events (0 for further sources of the same events), and its time in s or None."""
+    """A datagram, the number of events that it completes (0 if another source sends them later), and its time in s.
+
+    The sender waits for its rate behind complete events only: the sources send a packet together, as boards do.
+    """
 
     datagram: bytes
     n_events: int
@@ -119,13 +122,12 @@ def datagrams_of_stream(stream: MepStream, events_per_packet: int, *, bursts: in
             flags |= DatagramFlags.END_OF_BURST
         if following is None:
             flags |= DatagramFlags.END_OF_RUN
-        n_events = packet.n_events
+        last = next(reversed(packet.mfps), None)
         for source, mfp in packet.mfps.items():
             yield Packet(
                 encode_datagram(mfp, run=stream.run, burst=1 + burst, sequence=sequence, source=source, flags=flags),
-                n_events,
+                packet.n_events if source == last else 0,
             )
-            n_events = 0
 
 
 def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Packet]:

@@ -72,8 +72,14 @@ class HistogramFiles:
         """Number of entries in the .part file of each run, NaN entries included."""
         self._finished: dict[int, list[HistogramContent]] = {}
         """Summed content of the finished files of each run."""
+        self._is_loaded = False
         self._queue: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hltnode-histograms", daemon=True)
+
+    def load(self) -> None:
+        """Load the library now. Its import delays all threads, so a node under a deadline calls it before `start`."""
+        self._contained(load_library)
+        self._is_loaded = True
 
     def start(self) -> None:
         """Start the thread, which first finishes the files of earlier sessions."""
@@ -89,15 +95,14 @@ class HistogramFiles:
 
     def _run(self) -> None:
         self._contained(self._take_over)
-        is_loaded = False
         while True:
-            period_s = self._period_s or None
+            period_s = self._period_s or math.inf
+            wait_s = period_s if self._is_loaded else min(period_s, LIBRARY_SECONDS)
             try:
-                run = self._queue.get(timeout=period_s if is_loaded else min(period_s or math.inf, LIBRARY_SECONDS))
+                run = self._queue.get(timeout=None if wait_s == math.inf else wait_s)
             except queue.Empty:
-                if not is_loaded:
-                    self._contained(load_library)
-                    is_loaded = True
+                if not self._is_loaded:
+                    self.load()
                     continue
                 for going_on in self._counts.runs:
                     self._contained(self._write_part, going_on)

@@ -30,8 +30,8 @@ log = get_logger("journal")
 class Journal:
     """The journal of a session.
 
-    Calls come from one thread at a time; only `use_tck`, `begin_batch`, `end_batch` and `interrupted` may come from any
-    thread.
+    Calls come from one thread at a time; only `use_tck`, `begin_batch`, `end_batch`, `interrupted` and `begun_below`
+    may come from any thread.
     All methods raise OutputError when a write fails, and may then be called again.
 
     Args:
@@ -108,6 +108,11 @@ class Journal:
         """MEP id -> number of sessions that ended while the MEP was being computed, for one run. Any thread."""
         with self._lock:
             return self.content.interrupted(run)
+
+    def begun_below(self, run: int) -> int:
+        """One more than the largest MEP id of a run that a record of `begin_batch` has. Any thread."""
+        with self._lock:
+            return self.content.begun_below(run)
 
     def finished(self, key: FileKey) -> None:
         """Record that a file is about to get its final name."""

@@ -72,6 +72,8 @@ class _Run:
     """MEPs with events both in a finished file and in a file that can still change."""
     computing: MepRanges = field(default_factory=MepRanges)
     """MEPs that this session is computing."""
+    begun_below: int = 0
+    """One more than the largest MEP id that a back end has got."""
     interrupted: dict[int, int] = field(default_factory=dict)
     stored: dict[EventStream, Stored] = field(default_factory=dict)
     """What the forgotten files hold."""
@@ -118,6 +120,7 @@ class JournalContent:
                 self._run(run).finished_below = below
                 self._run(run).supervised = supervised
                 self._run(run).tck = int(record.get("tck", 0))
+                self._run(run).begun_below = int(record.get("begun_below", 0))
                 self._run(run).stored = {
                     EventStream(stream): Stored(int(files), int(events), int(nbytes))
                     for stream, (files, events, nbytes) in dict(record.get("stored", {})).items()
@@ -139,6 +142,8 @@ class JournalContent:
                 values: Record = {"finished_below": run.finished_below, "supervised": run.supervised, "tck": run.tck}
                 if run.input:
                     values["input"] = run.input
+                if run.begun_below:
+                    values["begun_below"] = run.begun_below
                 if run.stored:
                     values["stored"] = {stream: [of.files, of.events, of.bytes] for stream, of in run.stored.items()}
                 yield {"run": number, "done": ranges, **values}
@@ -192,6 +197,10 @@ class JournalContent:
         """MEP id -> number of sessions that ended while the MEP was being computed; unfinished MEPs only."""
         return dict(self._runs[run].interrupted) if run in self._runs else {}
 
+    def begun_below(self, run: int) -> int:
+        """One more than the largest MEP id of a run that a back end has got in this session or an earlier one."""
+        return self._runs[run].begun_below if run in self._runs else 0
+
     def begin_session(self, prefix: str, boot: str) -> None:
         """Begin a session. MEPs that the previous session was computing at its end count as interrupted."""
         for run in self._runs.values():
@@ -207,6 +216,7 @@ class JournalContent:
         if not state.done.ranges():
             state.tck = tck
         _add_all(state.computing, meps)
+        state.begun_below = max(state.begun_below, 1 + max(last for _, last in meps))
 
     def end_batch(self, run: int, meps: Ranges) -> None:
         """The session has computed these MEPs."""

@@ -8,6 +8,7 @@ refused and counted (`no_room`).
 import asyncio
 import errno
 import time
+from collections.abc import Callable
 
 from hltnode.daemon._native import Outcome, UdpIntake
 from hltnode.daemon.common.log import get_logger
@@ -29,6 +30,9 @@ log = get_logger("udp")
 class UdpReceiver:
     """The UDP sockets. All calls come from the thread of the event loop.
 
+    Args:
+        begun_below: returns one more than the largest MEP id of a run that was computed, as the journal has it.
+
     Raises:
         BindError: the sockets cannot be bound.
     """
@@ -41,6 +45,7 @@ class UdpReceiver:
         feeder: LocalFeeder,
         counters: UdpCounters,
         executor: EffectExecutor,
+        begun_below: Callable[[int], int],
     ) -> None:
         assert settings.endpoint is not None
         self._handler = handler
@@ -49,6 +54,7 @@ class UdpReceiver:
         self._feeder = feeder
         self._counters = counters
         self._executor = executor
+        self._begun_below = begun_below
         self._sources = settings.sources
         self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -127,7 +133,9 @@ class UdpReceiver:
         if self._feeder.run == run:
             return True
         done = self._control.acknowledgements.done(run).ranges()
-        first_mep = done[-1][1] + 1 if done else 0
+        # The id of a MEP that was computed before a kill is not used again: its decision may have left, and an event
+        # that ended a session must not be charged to another one.
+        first_mep = max(done[-1][1] + 1 if done else 0, self._begun_below(run))
         if self._feeder.join(now_ns, run, first_mep):
             self._intake.welcome(first_mep, self._feeder.token)
             log.info("udp_run_joined", run=run, first_mep=first_mep, sources=len(self._sources))

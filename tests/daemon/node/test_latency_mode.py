@@ -16,7 +16,10 @@ from hltnode.client.feeder import Feeder
 from hltnode.daemon.common.vocabulary import ComputePart, DecisionThread, EventStream, MepStage, ThreadSetting
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
+from hltnode.daemon.storage.histogram_files import HistogramFiles
+from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.fakes import SOURCES, FakeEngine, eventually, make_config, make_feeder, running_node, synthetic_meps
 from tests.daemon.pages import all_metrics
 
@@ -176,6 +179,22 @@ async def test_threads_and_garbage_collector_of_a_node_follow_the_keys(tmp_path:
     for each in DecisionThread:
         assert metrics[f'hltnode_thread_setting{{setting="{ThreadSetting.CPUS}",thread="{each}"}}'] == 1.0
     assert metrics['hltnode_garbage_collections_total{moment="idle"}'] > 0
+
+
+@pytest.mark.parametrize("latency", [{}, {"deadline_us": 1000}])
+async def test_a_node_with_a_deadline_loads_the_library_of_histograms_before_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency: Mapping[str, object]
+) -> None:
+    nodes: list[Node] = []
+    states: list[RunState] = []
+    shape = HistogramShape(name="radius", bins=2, low=0.0, high=1.0)
+    monkeypatch.setattr(FakeEngine, "histograms", (shape,))
+    monkeypatch.setattr(HistogramFiles, "load", lambda _: states.append(nodes[0].state))
+    config = make_config(tmp_path, latency=latency, node={"autostart": False})
+    async with running_node(config) as (node, _):
+        nodes.append(node)
+        await node.controller.configure_now()
+        assert states == ([RunState.CONFIGURED] if latency else [])
 
 
 async def test_threads_of_a_node_that_is_started_later_have_all_cpus(tmp_path: Path) -> None:

@@ -211,6 +211,29 @@ def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(
     assert summary["metrics"]["hltnode_events_processed_total"] == 120
 
 
+def test_the_demo_over_udp_decides_each_packet_first_and_shows_its_latency_by_stage(site: Site) -> None:
+    """Nothing else lets a decision wait: its MEP is one packet, its batch does not fill up, and files come later."""
+    result = site.directory / "demo.json"
+    demo = site.start(
+        "hltnode.daemon", "demo", "--chain", "na62_rich", "-n", "160", "--repeat", "2", "--backend", "cpu",
+        "-o", str(site.output), "--json", str(result),
+    )  # fmt: skip
+    assert site.wait(demo, 160.0) == 0, site.logs()
+    summary = json.loads(result.read_text())
+    assert summary["transport"] == "udp"
+    assert summary["accounting_closes"]
+    # On a busy machine a datagram may be lost, and its events with it.
+    assert summary["events"] + summary["lost"] == 320
+    assert summary["accounting"]["meps"]["opened"] == summary["decisions"] >= 320 / 16 / 2
+    assert summary["metrics"]["hltnode_decisions_sent_first_total"] >= summary["decisions"] / 2
+    assert 0 < summary["latency_us"]["p50"] <= summary["latency_us"]["p99"]
+    assert 0 <= summary["late"] <= summary["decisions"]
+    assert set(summary["stages_us"]) == {"build", "seal", "queue", "compute", "gather", "write", "publish"}
+    assert summary["stages_us"]["build"] > 0
+    assert summary["files"] == {}
+    assert "no file has the kept events" in site.logs()
+
+
 def test_the_demo_has_no_more_feeders_than_the_events_have_sources(site: Site) -> None:
     result = site.directory / "demo.json"
     demo = site.start(

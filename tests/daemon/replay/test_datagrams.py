@@ -64,6 +64,18 @@ def test_bursts_have_all_banks_of_the_events_and_flags_at_their_ends(sample: Pat
     assert flags == {0: start, 9: end, 10: start, 18: end | run_end}
 
 
+def test_a_sender_waits_after_all_sources_have_sent_a_packet_not_between_them(tmp_path: Path) -> None:
+    """Boards send the events of a packet at once: a source that follows a period later would delay each MEP by it."""
+    simulation, path = RichSimulation(), tmp_path / "rich.mep"
+    made = simulation.sample(SampleRequest(seed=3, file_format="mep"), simulation.options())
+    path.write_bytes(b"".join(block for _, block in made.blocks(N_EVENTS, 1)))
+    packets = packets_of(path, 1)
+    headers = [decode_datagram(packet.datagram)[0] for packet in packets]
+    is_last = [i + 1 == len(headers) or headers[i + 1].sequence != header.sequence for i, header in enumerate(headers)]
+    assert (len(packets), sum(is_last)) == (2 * 19, 19)
+    assert [packet.n_events > 0 for packet in packets] == is_last
+
+
 def test_meps_of_other_than_whole_packets_are_regrouped_into_full_packets(sample: Path) -> None:
     """MEPs of 100 events, of which 64 is no divisor: only the last packet of all is short."""
     packing = Packing(events_per_mep=100, max_fragment_bytes=1 << 20, run=7, repeat=2)

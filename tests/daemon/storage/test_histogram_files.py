@@ -130,6 +130,21 @@ def test_the_library_is_loaded_before_there_is_anything_to_write(
     assert node.entries() == {"n_s2_0000000007_histograms.root": ENTRIES}
 
 
+def test_a_library_that_was_loaded_before_the_start_is_not_loaded_during_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its import would hold the interpreter for a second."""
+    loads: list[str] = []
+    monkeypatch.setattr(histogram_files, "LIBRARY_SECONDS", 0.01)
+    monkeypatch.setattr(histogram_files, "load_library", lambda: loads.append(threading.current_thread().name))
+    node = Files(tmp_path)
+    node.files.load()
+    node.files.start()
+    time.sleep(0.1)
+    node.stop()
+    assert loads == [threading.current_thread().name]
+
+
 def test_a_disk_that_refuses_is_counted_and_ends_nothing(tmp_path: Path) -> None:
     node = Files(tmp_path / "out")
     node.counts.contents = {7: content()}

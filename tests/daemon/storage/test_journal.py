@@ -52,6 +52,24 @@ def test_a_journal_read_from_disk_equals_the_journal_in_memory(tmp_path: Path) -
     session.kill()
 
 
+def test_the_largest_mep_that_was_begun_is_kept_over_kills_and_rewriting(tmp_path: Path) -> None:
+    """Also if it was computed before the kill and is in no batch: its decision may have left."""
+    session = Session(tmp_path, "a")
+    assert session.store.journal.begun_below(RUN) == 0
+    for meps in ([(0, 1), (4, 4)], [(2, 2)]):
+        session.store.journal.begin_batch(RUN, meps)
+        session.store.journal.end_batch(RUN, meps)
+    session.batch(0)
+    assert session.store.journal.begun_below(RUN) == 5
+    session.kill()
+    again = Session(tmp_path, "b")
+    assert again.store.journal.begun_below(RUN) == 5
+    again.store.journal.compact()
+    again.kill()
+    assert content_of(tmp_path).begun_below(RUN) == 5
+    assert content_of(tmp_path).begun_below(RUN + 1) == 0
+
+
 def test_a_journal_that_has_grown_is_rewritten_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
