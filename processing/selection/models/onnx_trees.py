@@ -138,9 +138,11 @@ def _ensemble(
     modes = attributes["nodes_modes"].texts(9) if "nodes_modes" in attributes else []
     values = _floats(attributes, "nodes_values")
     nan_is_true = _integers(attributes, "nodes_missing_value_tracks_true") or [0] * n
-    for name, found in (*columns.items(), ("modes", modes), ("missing_value_tracks_true", nan_is_true)):
-        _check_length(found, n, f"nodes_{name}")
+    for name, column in columns.items():
+        _check_length(column, n, f"nodes_{name}")
+    _check_length(modes, n, "nodes_modes")
     _check_length(values, n, "nodes_values")
+    _check_length(nan_is_true, n, "nodes_missing_value_tracks_true")
     rows: dict[int, dict[int, int]] = {}
     for row, (tree, node) in enumerate(zip(trees, columns["nodeids"], strict=True)):
         if node in rows.setdefault(tree, {}):

@@ -151,10 +151,9 @@ def test_a_root_may_come_last_and_nodes_may_have_any_numbers() -> None:
 
 
 def test_casts_of_the_input_and_the_shape_of_a_number_change_nothing() -> None:
-    attributes = dict(NUMBER)
     nodes = [
         node("Cast", "x", "a", to=1),
-        node("TreeEnsembleRegressor", "a", "b", domain="ai.onnx.ml", **attributes),
+        node("TreeEnsembleRegressor", "a", "b", domain="ai.onnx.ml", **NUMBER),
         node("Reshape", "b", "y"),
     ]
     assert of(file(nodes, [], more=[ML]), 4.0, 5.0) == [-2.0, 3.0]
@@ -231,19 +230,18 @@ def test_a_node_with_two_parents_is_refused() -> None:
 
 
 def test_operators_around_trees_and_newer_ones_are_refused_by_name() -> None:
-    number, classes = dict(NUMBER), dict(CLASSES)
-    ml = {"domain": "ai.onnx.ml"}
-    after = [node("TreeEnsembleRegressor", "x", "a", **ml, **number), node("Relu", "a", "y")]
+    ml = "ai.onnx.ml"
+    after = [node("TreeEnsembleRegressor", "x", "a", domain=ml, **NUMBER), node("Relu", "a", "y")]
     with pytest.raises(ModelError, match=r"operator TreeEnsembleRegressor: a dense network of .* or trees"):
         model_of(file(after, [], more=[ML]))
-    before = [node("Relu", "x", "a"), node("TreeEnsembleRegressor", "a", "y", **ml, **number)]
+    before = [node("Relu", "x", "a"), node("TreeEnsembleRegressor", "a", "y", domain=ml, **NUMBER)]
     with pytest.raises(ModelError, match="trees of the result of Relu: an input of the graph is expected"):
         model_of(file(before, [], more=[ML]))
-    shape = [node("TreeEnsembleClassifier", "x", "l p", **ml, **classes), node("Reshape", "p", "y")]
+    shape = [node("TreeEnsembleClassifier", "x", "l p", domain=ml, **CLASSES), node("Reshape", "p", "y")]
     with pytest.raises(ModelError, match="another shape of the probabilities"):
         model_of(file(shape, [], more=[ML]))
     with pytest.raises(ModelError, match="operator TreeEnsemble: a dense network"):
-        model_of(file([node("TreeEnsemble", "x", "y", **ml)], [], more=[ML]))
+        model_of(file([node("TreeEnsemble", "x", "y", domain=ml)], [], more=[ML]))
     circle = [node("Identity", "b", "a"), node("Identity", "a", "b"), node("Relu", "b", "y")]
     with pytest.raises(ModelError, match="no node makes"):
         model_of(file(circle, []))
