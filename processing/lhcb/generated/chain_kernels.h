@@ -162,6 +162,7 @@
 #include "lhcb/primary_vertices/peaks_cpu.h"
 #include "lhcb/scifi/decode_clusters_cpu.h"
 #include "lhcb/tracks/downstream/search_ut_cpu.h"
+#include "lhcb/tracks/downstream/select_tracks_cpu.h"
 #include "lhcb/tracks/forward/prepare_candidates_cpu.h"
 #include "lhcb/tracks/forward/search_with_ut_cpu.h"
 #include "lhcb/tracks/forward/search_without_ut_cpu.h"
@@ -207,5 +208,6 @@
     X(muon_measure_tracks) \
     X(luminosity_fill_counters) \
     X(downstream_search_ut) \
+    X(downstream_select_tracks) \
     X(forward_search_without_ut)
 #endif

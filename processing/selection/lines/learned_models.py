@@ -86,7 +86,7 @@ class _LearnedModel:
 
 
 class TreeModel(_LearnedModel):
-    """Decision trees of a file of XGBoost, CatBoost or LightGBM (docs/formats/tree-models.md).
+    """Decision trees of a file of XGBoost, CatBoost or LightGBM, or of ONNX (docs/formats/tree-models.md).
 
     path: relative to the Python file that names it. features: the fields of a candidate that the trees take, or
     functions of it, in the order of the training, instead of the names in the file.

@@ -27,8 +27,8 @@ _BY_KEY: Mapping[str, Callable[[Mapping[str, Any]], LearnedModel]] = {
 
 
 def read_model(path: Path) -> LearnedModel:
-    """The model of a file: trees that XGBoost or CatBoost wrote as JSON, or LightGBM as text or JSON; a network in
-    ONNX, or a monotone network in JSON.
+    """The model of a file: trees that XGBoost or CatBoost wrote as JSON, or LightGBM as text or JSON; trees or a
+    network in ONNX, or a monotone network in JSON.
 
     Raises ModelError, which names the file and the fault.
     """

@@ -20,6 +20,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.scifi.collections import HIT_PADDING, N_ZONES, ZONE_STRIDE
 from hltnode.processing.lhcb.tracks.downstream.search_ut import search_ut as search_downstream
+from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_tracks as select_downstream
 from hltnode.processing.lhcb.tracks.long.collections import NO_BID, candidate_columns
 from hltnode.processing.lhcb.ut.search_tracks import search_tracks
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -40,6 +41,7 @@ PADDING = 2 * HIT_PADDING
 """Places behind the SciFi hits of an event."""
 FORMS = {
     "downstream_search_ut",
+    "downstream_select_tracks",
     "ecal_decode_cells",
     "ecal_find_clusters",
     "ecal_find_electrons",
@@ -310,3 +312,43 @@ def test_downstream_search_of_dense_events_and_beyond_its_share_of_pairs(
             continue
         one, other = (it[column.name].reshape(-1, column.width)[found] for it in (form, common))
         assert one.tobytes() == other.tobytes(), column.name
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+@pytest.mark.parametrize("n_found", [0, 1, 15, 16, 17, 40])
+def test_downstream_selection_of_any_number_of_candidates(target: str, n_found: int) -> None:
+    """The form fills vectors with candidates; some of these have NaN, which no logarithm takes away."""
+    reference = dense_downstream_reference()
+    types = {column.name: column.dtype for column in reference.sequence.columns}
+    given = reference.given | {name: np.frombuffer(it, types[name]) for name, it in reference.made.items()}
+    rng = np.random.default_rng(n_found)
+    stride, n_seeds = 2048, given["scifi_seeds.count"][0]
+    of_event = rng.permutation(n_seeds)[:n_found]
+    assert len(of_event) == n_found
+    found = np.zeros_like(given["downstream_candidates.found"])
+    found[of_event] = 1
+    ut_hits = given["downstream_candidates.ut_hits"].copy().reshape(-1, 4)
+    ut_hits[:n_seeds] = rng.integers(0, given["ut_hits.count"][0], (n_seeds, 4))
+    changes = {"downstream_candidates.found": found, "downstream_candidates.ut_hits": ut_hits.ravel()}
+    for name in ("x", "y", "tx", "ty", "qop", "chi2", "magnet_distance", "y_distance", "stereo_distance"):
+        values = np.zeros(len(found), np.float32)
+        values[:stride] = rng.normal(0.0, 0.3, stride)
+        changes[f"downstream_candidates.{name}"] = values
+    used = np.zeros(len(found), np.float32)
+    used[:stride:5] = np.nan
+    changes["downstream_candidates.used_ut_hits"] = used
+    given = {name: it for name, it in given.items() if not name.startswith("downstream_tracks.")} | changes
+    all_tracks = {"max_ghost_probability": 1.0, "max_shared_ut_hits": 4, "max_shared_scifi_hits": 12}
+    form, common = (
+        run_algorithms(
+            (select_downstream.with_constants(all_tracks),),
+            given,
+            reference.n_events,
+            reference.limits,
+            on_cpu(target, common=it),
+        )
+        for it in (False, True)
+    )
+    assert common["downstream_tracks.count"][0] == sum(not np.isnan(used[seed]) for seed in of_event)
+    for column in select_downstream.writes:
+        assert form[column.name].tobytes() == common[column.name].tobytes(), column.name

@@ -34,19 +34,36 @@ constexpr float scifi_to_ut = 5878.f;
 constexpr float v0_x_error = 0.1f, v0_y_error = 0.6f;
 constexpr float v0_slope_error = 2e-4f, v0_scattering = 3.f;
 
-/// A downstream track in front of the UT: mm, slopes and 1/MeV at z_downstream_ut.
-struct v0_track {
-    float x, y, tx, ty, qop;
-    float bend[n_bend_terms];
+/// The line of a downstream track in y, in front of the UT: mm, slope and 1/MeV at z_downstream_ut.
+struct v0_track_in_y {
+    float y, ty, qop;
 
     template <typename Parameters>
-    __device__ v0_track(const Parameters& p, uint32_t track)
-        : x(p.downstream_tracks.x[track]),
-          y(p.downstream_tracks.y[track]),
-          tx(p.downstream_tracks.tx[track]),
+    __device__ v0_track_in_y(const Parameters& p, uint32_t track)
+        : y(p.downstream_tracks.y[track]),
           // The y of the UT and that of the seed in the SciFi give a better slope than the SciFi alone.
           ty(p.downstream_tracks.ty[track] - p.downstream_tracks.y_distance[track] / scifi_to_ut),
           qop(p.downstream_tracks.qop[track])
+    {
+    }
+
+    __device__ float y_at(float dz) const { return y + dz * ty; }
+
+    /// Variance of each slope.
+    __device__ float slope_variance() const
+    {
+        return v0_slope_error * v0_slope_error + v0_scattering * v0_scattering * qop * qop;
+    }
+};
+
+/// A downstream track in front of the UT, in x too.
+struct v0_track : v0_track_in_y {
+    float x, tx;
+    float bend[n_bend_terms];
+
+    template <typename Parameters>
+    __device__ v0_track(const Parameters& p, uint32_t track, const v0_track_in_y& in_y)
+        : v0_track_in_y(in_y), x(p.downstream_tracks.x[track]), tx(p.downstream_tracks.tx[track])
     {
         const float x_over_z = x / z_downstream_ut, y_over_z = y / z_downstream_ut;
         for (uint32_t k = 0; k < n_bend_terms; ++k) {
@@ -68,14 +85,6 @@ struct v0_track {
         for (uint32_t k = n_bend_terms - 1u; k-- > 0u;) sum = sum * dz + static_cast<float>(k + 2u) * bend[k];
         return tx + dz * sum;
     }
-
-    __device__ float y_at(float dz) const { return y + dz * ty; }
-
-    /// Variance of each slope.
-    __device__ float slope_variance() const
-    {
-        return v0_slope_error * v0_slope_error + v0_scattering * v0_scattering * qop * qop;
-    }
 };
 
 /// A line at a z: mm and slopes.
@@ -94,7 +103,7 @@ __device__ float v0_variance_in_y(float slopes, float dz) { return 2.f * v0_y_er
 /// False if two tracks have a chi2 above max_chi2 at every z from min_z to max_z, by their distance in y alone. The
 /// distance is a line in z: without a change of sign it is smallest at one of the ends. The variance is that at min_z,
 /// the largest one.
-__device__ bool may_meet_in_y(const v0_track& a, const v0_track& b, float min_z, float max_z, float max_chi2)
+__device__ bool may_meet_in_y(const v0_track_in_y& a, const v0_track_in_y& b, float min_z, float max_z, float max_chi2)
 {
     const float from = min_z - z_downstream_ut, to = max_z - z_downstream_ut;
     const float at_min = a.y_at(from) - b.y_at(from), at_max = a.y_at(to) - b.y_at(to);
@@ -152,7 +161,6 @@ __device__ downstream_v0 downstream_v0_of(const Parameters& p, const v0_track& a
                                           const primary_vertex* pvs, uint32_t n_pvs)
 {
     downstream_v0 found{};
-    if (!may_meet_in_y(a, b, p.min_z, p.max_z, p.max_chi2)) return found;
     const vertex_of_two vertex = found.vertex = fit_downstream_v0(a, b);
     if (!(vertex.z > p.min_z && vertex.z < p.max_z && vertex.doca < p.max_doca && vertex.chi2 < p.max_chi2))
         return found;
@@ -192,9 +200,13 @@ HLT_KERNEL(downstream_find_v0s)
     for (uint32_t base = 0; base < n_tracks * n_tracks; base += blockDim.x) {
         const uint32_t pair = base + threadIdx.x, a = pair / n_tracks, b = pair - a * n_tracks;
         hlt::downstream_v0 found{};
-        if (a < b && a < n_tracks && (qop[a] > 0.f) != (qop[b] > 0.f))
-            found = hlt::downstream_v0_of(p, hlt::v0_track(p, first_track + a), hlt::v0_track(p, first_track + b), pvs,
-                                          n_pvs);
+        if (a < b && a < n_tracks && (qop[a] > 0.f) != (qop[b] > 0.f)) {
+            const uint32_t of_a = first_track + a, of_b = first_track + b;
+            const hlt::v0_track_in_y a_in_y(p, of_a), b_in_y(p, of_b);
+            if (hlt::may_meet_in_y(a_in_y, b_in_y, p.min_z, p.max_z, p.max_chi2))
+                found = hlt::downstream_v0_of(p, hlt::v0_track(p, of_a, a_in_y), hlt::v0_track(p, of_b, b_in_y), pvs,
+                                              n_pvs);
+        }
         uint32_t total;
         const uint32_t place = n + hlt::block_exclusive_count(found.kind != 0u, scratch, total);
         n += total;

@@ -230,11 +230,15 @@ struct downstream_search {
     /// Try the pairs of stereo hits of a line.
     __device__ void add_stereo(const downstream_line& line, float bend, float y_window, uint32_t first, uint32_t last)
     {
+        // Hits that long tracks have add to chi2, whatever the stereo hits are.
+        const uint32_t n_used = static_cast<uint32_t>(used[first]) + used[last];
+        if (n_used > p.max_used_ut_hits) return;
         const float size = absolute(line.kink);
         const float z_kick = functions.z_magnet(line.tx, line.kink);
         const float magnet = seed.x_at(z_kick) - line.x - line.tx * (z_kick - z_downstream_ut);
         const float magnet_chi2 = squared(magnet / (magnet_error + magnet_error_of_kink * size));
-        if (!(magnet_chi2 < min_of(p.max_chi2, best.chi2))) return;
+        const float least_chi2 = magnet_chi2 + p.used_hit_penalty * static_cast<float>(n_used);
+        if (!(least_chi2 < p.max_chi2) || least_chi2 > best.chi2) return;
         const float y_weight = 1.f / (downstream_y_error + downstream_y_error_of_kink * size);
         const auto distance = [&](const auto& x, const auto& z, float dx_dy) {
             const auto dz = z - z_downstream_ut;
@@ -244,7 +248,11 @@ struct downstream_search {
         const auto middle = [&](float z, float dx_dy) { return -distance(0.f, z, dx_dy); };
         const float depth = ut_layer_depth * (absolute(line.tx) + 0.1f * absolute(line.ty) + 0.02f * size) + 0.1f;
         const float dx_dy1 = p.downstream_field->ut_dx_dy[1], dx_dy2 = p.downstream_field->ut_dx_dy[2];
-        const float reach = absolute(dx_dy1) * y_window;
+        // A stereo hit farther than this has a chi2 above that of the best candidate. The errors of rounding are below
+        // the additions.
+        const float left_chi2 = min_of(p.max_chi2, best.chi2) - least_chi2 + 1e-3f;
+        const float stereo_reach2 = squared(0.5f * stereo_error) + squared(dx_dy1 / y_weight);
+        const float reach = min_of(absolute(dx_dy1) * y_window, 1.0001f * sqrtf(left_chi2 * stereo_reach2));
         const float x1 = middle(ut_layer_z[1], dx_dy1), x2 = middle(ut_layer_z[2], dx_dy2);
         const auto is_near = [&](uint32_t place, uint32_t there) {
             const real z = Lanes::load(hits.ordered_z + place, there);

@@ -3,7 +3,7 @@
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import F32, U32
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
-from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits
+from hltnode.processing.lhcb.scifi.collections import scifi_hits
 from hltnode.processing.lhcb.tracks.downstream.collections import (
     candidate_found,
     candidate_numbers,
@@ -21,7 +21,7 @@ from hltnode.processing.lhcb.tracks.downstream.collections import (
 )
 from hltnode.processing.lhcb.tracks.downstream.ghost_network import downstream_network
 from hltnode.processing.lhcb.tracks.long.collections import seed_count, seed_hit_count, seed_hits, seed_state
-from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits
+from hltnode.processing.lhcb.ut.collections import ut_hits
 
 select_tracks = Algorithm.beside(
     __file__,
@@ -29,8 +29,6 @@ select_tracks = Algorithm.beside(
     block_size=64,
     reads=(
         downstream_network,
-        scifi_count,
-        ut_count,
         seed_count,
         seed_state["quality"],
         seed_hit_count,

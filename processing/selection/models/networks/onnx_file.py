@@ -1,5 +1,5 @@
-"""Dense networks of ONNX files: what skl2onnx writes for perceptrons of scikit-learn, and torch.onnx for a chain of
-layers.
+"""Models of ONNX files: dense networks as skl2onnx writes them for perceptrons of scikit-learn, and torch.onnx for a
+chain of layers; decision trees (onnx_trees.py).
 
 The steps are followed back from the response to the input, so nodes for the label of a class are not read. The
 messages and their fields are those of onnx.proto3 (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3).
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import F32
 from hltnode.processing.selection.errors import ModelError, shown
+from hltnode.processing.selection.models import onnx_trees
 from hltnode.processing.selection.models.learned import LearnedModel, names
 from hltnode.processing.selection.models.networks.network import MAX_STEPS, MAX_WIDTH, Kind, Network, Step
 from hltnode.processing.selection.models.networks.protobuf import Message
@@ -23,7 +24,7 @@ from hltnode.processing.selection.models.networks.protobuf import Message
 OPSETS = range(7, 29)
 """Versions of the operators: since 7 shapes are broadcast as today; 28 is the last one of onnx 1.23."""
 ML_OPSETS = range(1, 6)
-"""Of ai.onnx.ml, which has Scaler and ZipMap."""
+"""Of ai.onnx.ml, which has Scaler, ZipMap and decision trees."""
 MAX_NODES = 1_000
 
 _FLOAT, _INT64, _STRING, _DOUBLE = 1, 7, 8, 11
@@ -32,6 +33,8 @@ _LABELS = (_INT64, _STRING)
 _UNCHANGED = ("Identity", "Cast", "Dropout", "ZipMap")
 _SHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 _ACTIVATIONS = {"Relu": Kind.RELU, "Sigmoid": Kind.SIGMOID, "Tanh": Kind.TANH}
+_PROBABILITIES = f"{onnx_trees.CLASSIFIER}, result 2"
+_TREES = (_PROBABILITIES, onnx_trees.REGRESSOR)
 _READ = (*("MatMul", "Gemm", "Add", "Sub", "Mul", "Div"), *_ACTIVATIONS, *("LeakyRelu", "Scaler"), *_UNCHANGED)
 
 
@@ -74,22 +77,59 @@ class _Graph:
 
 
 def from_bytes(content: bytes) -> LearnedModel:
-    """The network of a file. Raises ModelError."""
+    """The network or the trees of a file. Raises ModelError."""
     # A number that overflows in single precision is refused when the table is checked.
     with np.errstate(all="ignore"):
-        return _network(Message(content))
+        model = Message(content)
+        _check_versions(model)
+        graph = _graph(model.message(7))
+        response = _response(graph)
+        trees = _node_of_trees(graph, response)
+        return _network(model, graph, response) if trees is None else _trees(model, graph, trees)
 
 
-def _network(model: Message) -> LearnedModel:
-    _check_versions(model)
-    graph = _graph(model.message(7))
-    response = _response(graph)
+def _network(model: Message, graph: _Graph, response: str) -> LearnedModel:
     steps, source = _steps(graph, response)
     n_features = _n_features(graph, source, steps)
     steps = [_widened(step, n) for step, n in zip(steps, _widths(steps, n_features), strict=True)]
     is_logistic = len(steps) > 1 and steps[-1].kind is Kind.SIGMOID
     network = Network.of_steps(steps[:-1] if is_logistic else steps, n_features)
     return LearnedModel(network, names(_feature_names(model), n_features), slope=1.0 if is_logistic else None)
+
+
+def _unchanged(graph: _Graph, name: str, *others: str) -> str:
+    """The value that a value is a copy of, nodes of `others` included."""
+    for _ in range(MAX_NODES):
+        at = graph.made_by.get(name)
+        if at is None or at.op not in (*_UNCHANGED, *others) or not at.inputs:
+            break
+        _check_unchanged(at)
+        name = at.inputs[0]
+    return name
+
+
+def _node_of_trees(graph: _Graph, response: str) -> _Node | None:
+    """The trees whose result is the response; the one number of a regression may have another shape."""
+    at = graph.made_by.get(_unchanged(graph, response))
+    if at is None or at.op != _PROBABILITIES:
+        at = graph.made_by.get(_unchanged(graph, response, *_SHAPES))
+        if at is not None and at.op == _PROBABILITIES:
+            _refuse("another shape of the probabilities of two classes: both are expected as the response")
+    return at if at is not None and at.op in _TREES else None
+
+
+def _trees(model: Message, graph: _Graph, at: _Node) -> LearnedModel:
+    source = _unchanged(graph, at.inputs[0] if at.inputs else "")
+    if source not in graph.inputs:
+        before = graph.made_by.get(source)
+        _refuse(f"trees of the result of {shown(before.op if before else source)}: an input of the graph is expected")
+    n_features = _shape_of_input(graph, source)
+    slope = None
+    if at.op == _PROBABILITIES:
+        table, slope = onnx_trees.classifier(at.attributes, n_features)
+    else:
+        table = onnx_trees.regressor(at.attributes, n_features)
+    return LearnedModel(table, names(_feature_names(model), table.n_features), slope=slope)
 
 
 def _refuse(message: str) -> NoReturn:
@@ -168,7 +208,7 @@ def _steps(graph: _Graph, name: str) -> tuple[list[Step], str]:
             name = at.inputs[0]
             continue
         if at.op not in _READ:
-            _refuse(f"operator {shown(at.op)}: a dense network of {', '.join(_READ)} is expected")
+            _refuse(f"operator {shown(at.op)}: a dense network of {', '.join(_READ)} is expected, or trees")
         _check_unchanged(at)
         found, name = _step(graph, at)
         steps += reversed(found)
@@ -325,8 +365,8 @@ def _widened(step: Step, n: int) -> Step:
     return Step(step.kind, n, constants=step.constants)
 
 
-def _n_features(graph: _Graph, source: str, steps: list[Step]) -> int:
-    """The numbers that the first layer takes, or the shape of the input says."""
+def _shape_of_input(graph: _Graph, source: str) -> int | None:
+    """The number of features that the input says; None if the file leaves it open."""
     if len(graph.inputs) != 1:
         _refuse(f"{len(graph.inputs)} inputs: one input with all features is expected")
     kind = _tensor_type(graph.inputs[source])
@@ -336,11 +376,16 @@ def _n_features(graph: _Graph, source: str, steps: list[Step]) -> int:
     if any(n != 1 for n in dimensions[1:-1]):
         _refuse(f"the input has the shape {shown(dimensions)}: a row of features for each candidate is expected")
     # 0 or -1 for a number that the file leaves open.
-    given = dimensions[-1] if dimensions else 0
+    return dimensions[-1] if dimensions and dimensions[-1] > 0 else None
+
+
+def _n_features(graph: _Graph, source: str, steps: list[Step]) -> int:
+    """The numbers that the first layer takes."""
+    given = _shape_of_input(graph, source)
     taken = next((step.weights.shape[1] for step in steps if step.kind is Kind.DENSE), 0)
     if taken == 0:
         _refuse("no layer: a network with MatMul or Gemm is expected")
-    if given > 0 and given != taken:
+    if given is not None and given != taken:
         _refuse(f"the input has {given} features, the first layer takes {taken}")
     return taken
 

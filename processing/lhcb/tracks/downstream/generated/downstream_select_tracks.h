@@ -12,12 +12,6 @@ struct downstream_select_tracks_parameters {
     const hlt::downstream_network* downstream_network;
     struct {
         const uint32_t* count;
-    } scifi_hits;
-    struct {
-        const uint32_t* count;
-    } ut_hits;
-    struct {
-        const uint32_t* count;
         const float* quality;
         const uint8_t* hit_count;
         const uint16_t* hits;

@@ -97,11 +97,36 @@ def layers_of_torch(seed: int = 5, sizes: tuple[int, ...] = (4, 6, 5, 1), *, nam
     return model
 
 
+def trees(kind: str, *, zipmap: bool = False) -> Any:
+    """Trees of scikit-learn, as skl2onnx writes them: `boosted`, `forest`, `boosted numbers` or `forest of numbers`."""
+    from skl2onnx import to_onnx
+    from sklearn import ensemble
+
+    x = given()
+    options: dict[str, Any] = {"n_estimators": 8, "max_depth": 3, "random_state": 1}
+    makes = {
+        "boosted": ensemble.GradientBoostingClassifier,
+        "forest": ensemble.RandomForestClassifier,
+        "boosted numbers": ensemble.GradientBoostingRegressor,
+        "forest of numbers": ensemble.RandomForestRegressor,
+    }
+    model = makes[kind](**options)
+    is_classifier = not kind.endswith("numbers")
+    model.fit(x, labels(x) if is_classifier else x[:, 0] - 3.0 * x[:, 1] * x[:, 2])
+    options = {"zipmap": zipmap} if is_classifier else {}
+    return to_onnx(model, x[:1], target_opset={"": 17, "ai.onnx.ml": 3}, options=options or None)
+
+
 def responses(model: Any, inputs: NDArray[np.float32]) -> list[float]:
     """What onnxruntime gives: the probability of the second class, or the number."""
+    return responses_of_file(model.SerializeToString(), inputs)
+
+
+def responses_of_file(content: bytes, inputs: NDArray[np.float32]) -> list[float]:
+    """`responses` for the content of a file."""
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     found = session.run(None, {session.get_inputs()[0].name: inputs})[-1]
     if isinstance(found, list):
         return [float(row[1]) for row in found]
@@ -112,6 +137,9 @@ MODELS: dict[str, Any] = {
     "relu": lambda: perceptron("relu"),
     "tanh": lambda: perceptron("tanh", classifier=False),
     "layers": layers_of_torch,
+    "boosted_trees": lambda: trees("boosted"),
+    "forest": lambda: trees("forest", zipmap=True),
+    "numbers_of_trees": lambda: trees("boosted numbers"),
 }
 
 

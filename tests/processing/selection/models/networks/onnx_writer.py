@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 Value = int | float | str | bytes
+Values = Value | Sequence[int] | Sequence[float] | Sequence[str]
 
 
 def varint(value: int) -> bytes:
@@ -38,11 +39,16 @@ def tensor(name: str, values: object, *, kind: int = 1, more: Sequence[tuple[int
     return message(*((1, n) for n in array.shape), (2, kind), (8, name), (9, array.tobytes()), *more)
 
 
-def attribute(name: str, value: Value) -> bytes:
-    return message((1, name), (3 if isinstance(value, int) else 2 if isinstance(value, float) else 5, value))
+def attribute(name: str, value: Values) -> bytes:
+    """Bytes are a tensor; a list has one type. Field 20 is the type."""
+    if isinstance(value, (int, float, str, bytes)):
+        number, kind = {int: (3, 2), float: (2, 1), str: (4, 3), bytes: (5, 4)}[type(value)]
+        return message((1, name), (number, value), (20, kind))
+    number, kind = {int: (8, 7), float: (7, 6), str: (9, 8)}[type(value[0])]
+    return message((1, name), *((number, each) for each in value), (20, kind))
 
 
-def node(op: str, inputs: str, outputs: str, *, domain: str = "", **attributes: Value) -> bytes:
+def node(op: str, inputs: str, outputs: str, *, domain: str = "", **attributes: Values) -> bytes:
     """inputs, outputs: names with a space between them; a name of "-" is left out, as ONNX has it."""
     return message(
         *((1, name.strip("-")) for name in inputs.split()),
