@@ -2,7 +2,8 @@
 and onnxmltools write them.
 
 Their attributes are lists with an entry for each node of all trees, and for each weight of a leaf
-(https://github.com/onnx/onnx/blob/main/docs/Operators-ml.md). What that page leaves open is done as in onnxruntime.
+(https://onnx.ai/onnx/operators/onnx_aionnxml_TreeEnsembleClassifier.html). What that page leaves open is done as in
+onnxruntime.
 """
 
 from collections.abc import Callable, Mapping, Sequence
