@@ -299,7 +299,10 @@ class EventBuilder(BuilderState):
         for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
             self._drop(mep)
             self.counters.fragments_lost_in_drop += mep.n_fragments
-        return []
+        # At once: a hello before the next tick would be answered with a limit that is not the announced one.
+        effects: list[Effect] = []
+        self._grant(effects)
+        return effects
 
     def _return_meps(self, _now_ns: int, returned: ReturnMeps) -> list[Effect]:
         self._closed_meps.give_back(returned.meps)
