@@ -437,8 +437,10 @@ class RecordEncoder {
         const int64_t earliest = slice ? INT64_MIN : int64_t{layout.margin_before} * layout.sub_slice_ns;
         windows = window_records::merged(std::move(windows), layout, n_events, earliest, order);
         window_records::SliceHits hits(bytes.bytes(), bytes.size(), placed(places), n_events, layout);
-        // Without it, the records of a slice are copied each time that the memory has to grow.
-        data.reserve(data.size() + hits.nbytes() + windows.size() * record_overhead);
+        // Without it, the records of a slice are copied each time that the memory has to grow. At least twice the
+        // memory, because each slice of a batch would copy the records of all before it.
+        const std::size_t needed = data.size() + hits.nbytes() + windows.size() * record_overhead;
+        if (needed > data.capacity()) data.reserve(std::max(needed, 2 * data.capacity()));
         trigger_banks::Writer writer(format_);
         const std::vector<uint32_t> no_counts(n_counts_ + 1);
         hits.read(windows, [&](window_records::Record& record) {

@@ -96,7 +96,7 @@ def configuration_page() -> str:
         section = field.annotation
         assert isinstance(section, type)
         assert issubclass(section, BaseModel)
-        lines += [f"## [{name}]", "", str(section.__doc__), ""]
+        lines += [f"## [{name}]", "", inspect.getdoc(section) or "", ""]
         lines += ["| key | type | default | limits | meaning |", "|---|---|---|---|---|"]
         for key, of_key in section.model_fields.items():
             cells = (f"`{key}`", type_name(of_key.annotation), default(of_key), limits(of_key), of_key.description)

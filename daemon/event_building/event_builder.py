@@ -296,10 +296,15 @@ class EventBuilder(BuilderState):
     def _revoke_meps(self, _now_ns: int, revoke: RevokeMeps) -> list[Effect]:
         self._closed_meps.revoke(revoke.meps)
         revoked = MepRanges(revoke.meps)
-        for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
+        dropped = [mep for mep in self.open.values() if mep.mep in revoked]
+        for mep in dropped:
             self._drop(mep)
             self.counters.fragments_lost_in_drop += mep.n_fragments
-        return []
+        effects: list[Effect] = []
+        if dropped:
+            # At once: a hello before the next tick would be answered with a limit that is not the announced one.
+            self._grant(effects)
+        return effects
 
     def _return_meps(self, _now_ns: int, returned: ReturnMeps) -> list[Effect]:
         self._closed_meps.give_back(returned.meps)

@@ -129,7 +129,10 @@ class JournalContent:
             case {"run": int(run), "split": list(meps)}:
                 self._run(run).split.update(int(mep) for mep in meps)
             case {"run": int(run), "interrupted": list(rows)}:
-                self._run(run).interrupted.update((int(mep), int(times)) for mep, times in rows)
+                state = self._run(run)
+                state.interrupted.update((int(mep), int(times)) for mep, times in rows)
+                # Earlier versions rewrote a journal without `begun_below`.
+                state.begun_below = max([state.begun_below, *(mep + 1 for mep in state.interrupted)])
             case {"over": int(run)}:
                 self.end_run(run)
             case _:

@@ -25,6 +25,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     MepsAcknowledged,
     Place,
     Reject,
+    RevokeMeps,
     SealSlot,
     SlotAdvanced,
     SlotFreed,
@@ -66,6 +67,8 @@ class BuilderMachine(RuleBasedStateMachine):
         self.next_mep = 0
         # A forced close or abandon takes places that back credits, until slots are free again.
         self.forced = False
+        self.announced = 0
+        self.abandoned = False
         self.stimulate(StartRun(1, SOURCES, 0, EVENTS))
 
     def stimulate(self, stimulus: Stimulus) -> list[Effect]:
@@ -85,8 +88,13 @@ class BuilderMachine(RuleBasedStateMachine):
                 case CloseMep(record):
                     assert (record.close_reason is CloseReason.COMPLETE) == (record.missing == ())
                     self.closed.append(record)
+                case GrantCredit(_, limit):
+                    self.announced = limit
                 case _:
                     pass
+        self.abandoned |= isinstance(stimulus, Abandon)
+        # A hello is answered with the limit at any time, so it is always the announced one.
+        assert self.abandoned or self.builder.window.limit == self.announced
         return effects
 
     def look_before_the_builder_wants_it(self) -> None:
@@ -136,7 +144,7 @@ class BuilderMachine(RuleBasedStateMachine):
         mep = max(0, self.next_mep + ahead)
         effects = self.send(FragmentArrived(run, source, mep, size, mep * EVENTS, events))
         if isinstance(effects[0], Reject):
-            assert effects[0].resend == (effects[0].reason is RejectReason.NO_CREDIT)
+            assert effects[0].resend == (effects[0].reason in {RejectReason.NO_CREDIT, RejectReason.REVOKED})
         else:
             self.next_mep = max(self.next_mep, mep + 1)
             self.acknowledge_when_the_ring_ends()
@@ -164,6 +172,13 @@ class BuilderMachine(RuleBasedStateMachine):
     def a_batch_is_acknowledged(self) -> None:
         if self.gathered:
             self.stimulate(MepsAcknowledged(self.gathered.pop(0)))
+
+    @rule()
+    def an_open_mep_is_revoked(self) -> None:
+        if self.builder.open:
+            mep = min(self.builder.open)
+            self.stimulate(RevokeMeps(((mep, mep),)))
+            assert mep not in self.builder.open
 
     @rule()
     def everything_open_is_closed(self) -> None:

@@ -5,7 +5,9 @@ import pytest
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import (
     AcknowledgedBelow,
+    Drain,
     EndRun,
+    GrantCredit,
     Reject,
     ReturnMeps,
     RevokeMeps,
@@ -71,3 +73,17 @@ def test_a_revoked_mep_that_is_open_leaves_its_place_and_the_credits_held(builde
     assert builder.window.held == 2
     builder.handle(0, RevokeMeps(((1, 1),)))
     assert builder.window.held == 1
+
+
+@pytest.mark.parametrize(("draining", "announced"), [(False, []), (True, [-1])])
+def test_a_revocation_leaves_no_limit_that_feeders_do_not_know(*, draining: bool, announced: list[int]) -> None:
+    """A hello before the next tick is answered with the limit: a feeder would keep it until its next hello."""
+    builder = make_builder()
+    limit = builder.window.limit
+    send(builder, fragment(0, SOURCES[0]))
+    if draining:
+        builder.handle(0, Drain())
+    effects = builder.handle(0, RevokeMeps(((0, 0),)))
+    assert [each.meps - limit for each in effects if isinstance(each, GrantCredit)] == announced
+    assert builder.window.limit - limit == sum(announced)
+    check_identities(builder)

@@ -70,6 +70,16 @@ def test_the_largest_mep_that_was_begun_is_kept_over_kills_and_rewriting(tmp_pat
     assert content_of(tmp_path).begun_below(RUN + 1) == 0
 
 
+def test_a_mep_on_which_a_session_ended_was_begun_also_in_a_journal_of_an_earlier_version() -> None:
+    """Such a version rewrote a journal without `begun_below`."""
+    content = JournalContent()
+    content.apply({"run": RUN, "done": [[0, 3]], "finished_below": 0, "supervised": False, "tck": 1})
+    assert content.begun_below(RUN) == 0
+    content.apply({"run": RUN, "interrupted": [[5, 1], [6, 2]]})
+    content.apply({"run": RUN, "interrupted": [[4, 1]]})
+    assert content.begun_below(RUN) == 7
+
+
 def test_a_journal_that_has_grown_is_rewritten_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
