@@ -45,7 +45,7 @@ def classifier(attributes: Mapping[str, Message], n_features: int | None) -> tup
     probability of the second class. `n_features`: None if the file leaves it open. Raises ModelError."""
     labels = max(
         len(_integers(attributes, "classlabels_int64s")),
-        len(attributes["classlabels_strings"].texts(9)) if "classlabels_strings" in attributes else 0,
+        len(_texts(attributes, "classlabels_strings")),
     )
     classes, weights = _integers(attributes, "class_ids"), _floats(attributes, "class_weights")
     bases = _floats(attributes, "base_values")
@@ -63,8 +63,16 @@ def classifier(attributes: Mapping[str, Message], n_features: int | None) -> tup
     if len(bases) > 1:
         raise ModelError(f"{len(bases)} base_values for one sum: at most one is expected")
     if not two_sums and transform == "LOGISTIC" and (weights >= 0.0).all():
-        raise ModelError("post_transform LOGISTIC of weights that are all positive: libraries take it differently")
-    of_leaves = _of_leaves(attributes, "class", classes, weights, of=1 if two_sums else classes[0] if classes else 0)
+        raise ModelError("post_transform LOGISTIC without a negative weight: libraries take it differently")
+    of = 1 if two_sums else classes[0] if classes else 0
+    if len(bases) and of == 1:
+        raise ModelError("base_values and weights of the second class alone: onnxruntime leaves the base out")
+    of_leaves = _of_leaves(attributes, "class", classes, weights, of=of)
+    if two_sums and (others := _of_leaves(attributes, "class", classes, weights, of=0).keys() - of_leaves.keys()):
+        tree, node = min(others)
+        raise ModelError(f"tree {tree}: leaf {node} has a weight for the first class, none for the second")
+    if len(bases) and len(of_leaves) != _texts(attributes, "nodes_modes").count(_LEAF):
+        raise ModelError("base_values and a leaf without weight: onnxruntime leaves the base out there")
     base = float(bases[0]) if len(bases) else 0.0
     return _ensemble(attributes, n_features, of_leaves, base), 1.0 if transform == "LOGISTIC" else None
 
@@ -103,6 +111,10 @@ def _text(attributes: Mapping[str, Message], name: str, default: str) -> str:
     return attributes[name].text(4) if name in attributes else default
 
 
+def _texts(attributes: Mapping[str, Message], name: str) -> list[str]:
+    return attributes[name].texts(9) if name in attributes else []
+
+
 def _check_length(found: Sequence[object] | NDArray[np.float64], n: int, name: str) -> None:
     if len(found) != n:
         raise ModelError(f"{name} has {len(found)} entries, expected {n}")
@@ -136,7 +148,7 @@ def _ensemble(
         name: _integers(attributes, f"nodes_{name}")
         for name in ("nodeids", "featureids", "truenodeids", "falsenodeids")
     }
-    modes = attributes["nodes_modes"].texts(9) if "nodes_modes" in attributes else []
+    modes = _texts(attributes, "nodes_modes")
     values = _floats(attributes, "nodes_values")
     nan_is_true = _integers(attributes, "nodes_missing_value_tracks_true") or [0] * n
     for name, column in columns.items():
@@ -146,6 +158,11 @@ def _ensemble(
     _check_length(nan_is_true, n, "nodes_missing_value_tracks_true")
     rows: dict[int, dict[int, int]] = {}
     for row, (tree, node) in enumerate(zip(trees, columns["nodeids"], strict=True)):
+        # onnxruntime and the reference of ONNX take the first node of a tree, and of each part of one, as a root.
+        if tree in rows and trees[row - 1] != tree:
+            raise ModelError(f"tree {tree}: its nodes are not one after another")
+        if tree < 0:
+            raise ModelError(f"tree {tree}: a number from 0 on is expected")
         if node in rows.setdefault(tree, {}):
             raise ModelError(f"tree {tree} has two nodes {node}")
         rows[tree][node] = row
@@ -197,6 +214,8 @@ def _tree(
             order.append(child)
     if len(order) != len(rows):
         raise ModelError(f"tree {tree}: {len(rows) - len(order)} nodes are not reached from its root {roots[0]}")
+    if (first := next(iter(rows))) != roots[0]:
+        raise ModelError(f"tree {tree} begins with node {first}: its root {roots[0]} is expected first")
     nodes = [splits[node][0] if node in splits else of_leaves.get((tree, node), 0.0) for node in order]
     children = [(places[splits[node][1]], places[splits[node][2]]) if node in splits else (0, 0) for node in order]
     return BinaryTree(nodes, children)

@@ -208,6 +208,8 @@ def _steps(graph: _Graph, name: str) -> tuple[list[Step], str]:
             name = at.inputs[0]
             continue
         if at.op not in _READ:
+            if at.op in _TREES:
+                _refuse(f"operator {shown(at.op)} before another operator: trees are read as the last operator only")
             _refuse(f"operator {shown(at.op)}: a dense network of {', '.join(_READ)} is expected, or trees")
         _check_unchanged(at)
         found, name = _step(graph, at)

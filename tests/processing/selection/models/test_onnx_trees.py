@@ -136,18 +136,40 @@ def test_two_classes_may_have_one_sum_with_or_without_the_logistic_function_or_o
     assert of(trees(TWO_SUMS), 4.0, 5.0) == [0.25, 0.875]
 
 
-def test_a_root_may_come_last_and_nodes_may_have_any_numbers() -> None:
+def test_nodes_behind_the_root_may_have_any_numbers_and_any_order() -> None:
     content = trees(
         NUMBER,
-        nodes_nodeids=[11, 12, 5],
-        nodes_featureids=[0, 0, 1],
-        nodes_modes=["LEAF", "LEAF", "BRANCH_LEQ"],
-        nodes_values=[0.0, 0.0, 4.0],
-        nodes_truenodeids=[0, 0, 11],
-        nodes_falsenodeids=[0, 0, 12],
+        nodes_nodeids=[5, 12, 11],
+        nodes_truenodeids=[11, 0, 0],
+        nodes_falsenodeids=[12, 0, 0],
         target_nodeids=[11, 12],
     )
     assert of(content, 4.0, 5.0) == [-2.0, 3.0]
+
+
+ROOT_LAST: Mapping[str, Values] = {
+    "nodes_featureids": [0, 0, 1],
+    "nodes_modes": ["LEAF", "LEAF", "BRANCH_LEQ"],
+    "nodes_values": [0.0, 0.0, 4.0],
+    "nodes_nodeids": [1, 2, 0],
+    "nodes_truenodeids": [0, 0, 1],
+    "nodes_falsenodeids": [0, 0, 2],
+}
+IN_TURN: Mapping[str, Values] = {
+    "nodes_treeids": [0, 7, 0, 7, 0, 7],
+    "nodes_nodeids": [0, 0, 1, 1, 2, 2],
+    "nodes_featureids": [1, 1, 0, 0, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF", "LEAF"],
+    "nodes_values": [4.0, 4.0, 0.0, 0.0, 0.0, 0.0],
+    "nodes_truenodeids": [1, 1, 0, 0, 0, 0],
+    "nodes_falsenodeids": [2, 2, 0, 0, 0, 0],
+}
+FIRST_CLASS_ALONE: Mapping[str, Values] = {
+    "class_treeids": [0, 0, 0],
+    "class_nodeids": [1, 2, 2],
+    "class_ids": [0, 0, 1],
+    "class_weights": [0.75, 0.125, 0.875],
+}
 
 
 def test_casts_of_the_input_and_the_shape_of_a_number_change_nothing() -> None:
@@ -201,8 +223,20 @@ def test_lines_take_trees_of_onnx_files_as_trees() -> None:
         (trees(CLASSES, classlabels_int64s=[0, 1, 2]), "3 classes: two classes, or a number"),
         (trees(CLASSES, class_ids=[0, 2]), "2 classes: two classes, or a number"),
         (trees(CLASSES, post_transform="SOFTMAX"), "post_transform SOFTMAX: NONE or LOGISTIC are expected"),
+        (trees(CLASSES, post_transform="SOFTMAX_ZERO"), "post_transform SOFTMAX_ZERO: NONE or LOGISTIC are expected"),
         (trees(CLASSES, base_values=[0.0, 1.0]), "2 base_values for one sum: at most one is expected"),
-        (trees(CLASSES, class_weights=[2.0, 3.0]), "post_transform LOGISTIC of weights that are all positive"),
+        (trees(CLASSES, class_weights=[2.0, 3.0]), "post_transform LOGISTIC without a negative weight"),
+        (trees(CLASSES, class_ids=[1, 1], base_values=[0.5]), "base_values and weights of the second class alone"),
+        (
+            trees(
+                CLASSES, class_treeids=[0], class_nodeids=[1], class_ids=[0], class_weights=[-2.0], base_values=[0.5]
+            ),
+            "base_values and a leaf without weight",
+        ),
+        (trees(TWO_SUMS, **FIRST_CLASS_ALONE), "tree 0: leaf 1 has a weight for the first class, none for the second"),
+        (trees(NUMBER, **ROOT_LAST), "tree 0 begins with node 1: its root 0 is expected first"),
+        (trees(TWO_TREES, **IN_TURN), "tree 0: its nodes are not one after another"),
+        (trees(NUMBER, nodes_treeids=[-1, -1, -1], target_treeids=[-1, -1]), "tree -1: a number from 0 on"),
         (trees(TWO_SUMS, post_transform="LOGISTIC"), "weights for both classes with a post_transform"),
         (trees(TWO_SUMS, base_values=[0.0, 1.0]), "weights for both classes with a post_transform or base_values"),
         (trees({}, n_targets=1), "0 trees, expected 1 to 5000"),
@@ -232,7 +266,7 @@ def test_a_node_with_two_parents_is_refused() -> None:
 def test_operators_around_trees_and_newer_ones_are_refused_by_name() -> None:
     ml = "ai.onnx.ml"
     after = [node("TreeEnsembleRegressor", "x", "a", domain=ml, **NUMBER), node("Relu", "a", "y")]
-    with pytest.raises(ModelError, match=r"operator TreeEnsembleRegressor: a dense network of .* or trees"):
+    with pytest.raises(ModelError, match=r"operator TreeEnsembleRegressor before another operator: trees"):
         model_of(file(after, [], more=[ML]))
     before = [node("Relu", "x", "a"), node("TreeEnsembleRegressor", "a", "y", domain=ml, **NUMBER)]
     with pytest.raises(ModelError, match="trees of the result of Relu: an input of the graph is expected"):
