@@ -69,7 +69,8 @@ def test_the_policies_of_the_model_have_the_order_that_real_credits_make() -> No
 
 
 def test_a_subscriber_that_pauses_holds_back_all_meps_but_those_in_its_queue() -> None:
-    """20 MEPs a second for 5 s; the queue has 10 of them, so the next one waits for the rest of 4 s."""
+    """20 MEPs a second for 5 s; the queue has 10 of them, so the next one waits for the rest of 4 s, and as long as any
+    MEP."""
 
     def longest_s(queue: int) -> float:
         pause = Pause(at=1.0, seconds=4.0, queue=queue)
@@ -78,9 +79,10 @@ def test_a_subscriber_that_pauses_holds_back_all_meps_but_those_in_its_queue() -
         assert consumers.sent == farm.counts.acknowledged == 100
         return farm.counts.latency.max_ns * 1e-9
 
-    assert longest_s(1000) < 0.5
-    assert longest_s(10) == pytest.approx(4.0 - 10 / 20, abs=0.4)
-    assert longest_s(40) == pytest.approx(4.0 - 40 / 20, abs=0.4)
+    usual = longest_s(1000)
+    assert usual < 0.5
+    for queue in (10, 40):
+        assert 4.0 - queue / 20 <= longest_s(queue) <= 4.0 - queue / 20 + usual
 
 
 def test_measured_times_of_batches_become_overhead_rate_and_spread() -> None:
