@@ -134,7 +134,9 @@ class HonestFeeder:
     def _follow(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.acknowledged, self.below, self.token = map(int, line.split())
+            # A killed process may leave a part of a line.
+            if line.endswith("\n"):
+                self.acknowledged, self.below, self.token = map(int, line.split())
 
 
 def _keys(folder: Path, encrypts_data: bool) -> FeederKeys:
