@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 EVENTS_PER_PACKET = 16
 PACKETS_PER_S = 250.0
-"""MEPs per second that any machine takes: Python runs for each MEP."""
+"""MEPs per second that two busy processors took: Python runs for each MEP."""
 RATE = EVENTS_PER_PACKET * PACKETS_PER_S
 """Events per second. Without acknowledgements a sender does not know what a node takes."""
 DEADLINE_US = 1000

@@ -227,7 +227,7 @@ class BatchPath:
     def warm_up(self) -> None:
         """Run an empty batch through each slot. Raises BackendError.
 
-        Under a deadline, the library of histograms is loaded, too: its import would hold the interpreter for a second
+        Under a deadline, the library of histograms is loaded, too: its import would hold the interpreter for 0.7 s
         during the first run.
         """
         if self.histogram_files is not None and self._core.config.latency.is_asked:

@@ -17,6 +17,7 @@ from hltnode.protocol.raw_data.mfp import Mfp, encode_mfp
 from hltnode.protocol.transport.udp_datagram import (
     NO_FLAGS,
     DatagramFlags,
+    DatagramHeader,
     decode_datagram,
     encode_datagram,
 )
@@ -130,11 +131,37 @@ def datagrams_of_stream(stream: MepStream, events_per_packet: int, *, bursts: in
             )
 
 
+class _Captured(NamedTuple):
+    """A datagram of a capture: what it has, and when it was on its way, in s."""
+
+    header: DatagramHeader
+    n_events: int
+    datagram: bytes
+    time_s: float
+
+
 def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Packet]:
     """The datagrams of a capture of tcpdump (pcap) over IPv4 or IPv6, with their times. Other packets are skipped.
 
+    Events count for one source alone: the last one of the first packet.
+
     Raises FeedError: dpkt is not installed, or the file cannot be read as a capture.
     """
+    counted: int | None = None
+    for captured, following in pairwise(chain(_captured(path, skipped), (None,))):
+        assert captured is not None
+        header = captured.header
+        if counted is None and (following is None or _packet_of(following.header) != _packet_of(header)):
+            counted = header.source
+        yield Packet(captured.datagram, captured.n_events if header.source == counted else 0, captured.time_s)
+
+
+def _packet_of(header: DatagramHeader) -> tuple[int, int, int]:
+    """What all sources of a packet have in common."""
+    return header.run, header.burst, header.sequence
+
+
+def _captured(path: Path, skipped: Callable[[], None]) -> Iterator[_Captured]:
     try:
         import dpkt
     except ImportError:
@@ -164,12 +191,12 @@ def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Pa
                     while not isinstance(found, dpkt.udp.UDP | dpkt.icmp.ICMP | dpkt.icmp6.ICMP6 | bytes):
                         found = found.data
                     datagram = bytes(found.data) if isinstance(found, dpkt.udp.UDP) else b""
-                    _, mfp = decode_datagram(datagram)
+                    header, mfp = decode_datagram(datagram)
                     n_events = Mfp.parse(mfp).n_fragments
                 except (dpkt.UnpackError, AttributeError, ProtocolError):
                     skipped()
                     continue
-                yield Packet(datagram, n_events, float(time_s))
+                yield _Captured(header, n_events, datagram, float(time_s))
         except (ValueError, dpkt.UnpackError) as error:
             raise FeedError(f"{path}: not a capture of tcpdump: {error}") from None
 

@@ -197,14 +197,17 @@ def test_a_port_in_use_stops_the_start_with_a_message(site: Site) -> None:
     assert "Address already in use" in site.logs()
 
 
-def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(site: Site) -> None:
+def summary_of_demo(site: Site, *arguments: str) -> dict[str, Any]:
     result = site.directory / "demo.json"
-    demo = site.start(
-        "hltnode.daemon", "demo", "-n", "60", "--feeders", "2", "--repeat", "2", "--backend", "cpu",
-        "-o", str(site.output), "--json", str(result),
-    )  # fmt: skip
+    options = ("--backend", "cpu", "-o", str(site.output), "--json", str(result))
+    demo = site.start("hltnode.daemon", "demo", *arguments, *options)
     assert site.wait(demo, 160.0) == 0, site.logs()
-    summary = json.loads(result.read_text())
+    summary: dict[str, Any] = json.loads(result.read_text())
+    return summary
+
+
+def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(site: Site) -> None:
+    summary = summary_of_demo(site, "-n", "60", "--feeders", "2", "--repeat", "2")
     assert summary["events"] == 120
     assert summary["accounting_closes"]
     assert summary["accounting"]["meps"]["complete"] == 2
@@ -213,13 +216,7 @@ def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(
 
 def test_the_demo_over_udp_decides_each_packet_first_and_shows_its_latency_by_stage(site: Site) -> None:
     """Nothing else lets a decision wait: its MEP is one packet, its batch does not fill up, and files come later."""
-    result = site.directory / "demo.json"
-    demo = site.start(
-        "hltnode.daemon", "demo", "--chain", "na62_rich", "-n", "160", "--repeat", "2", "--backend", "cpu",
-        "-o", str(site.output), "--json", str(result),
-    )  # fmt: skip
-    assert site.wait(demo, 160.0) == 0, site.logs()
-    summary = json.loads(result.read_text())
+    summary = summary_of_demo(site, "--chain", "na62_rich", "-n", "160", "--repeat", "2")
     assert summary["transport"] == "udp"
     assert summary["accounting_closes"]
     # On a busy machine a datagram may be lost, and its events with it.
@@ -235,12 +232,6 @@ def test_the_demo_over_udp_decides_each_packet_first_and_shows_its_latency_by_st
 
 
 def test_the_demo_has_no_more_feeders_than_the_events_have_sources(site: Site) -> None:
-    result = site.directory / "demo.json"
-    demo = site.start(
-        "hltnode.daemon", "demo", "--chain", "ccl", "-n", "20", "--feeders", "4", "--repeat", "1", "--backend", "cpu",
-        "-o", str(site.output), "--json", str(result),
-    )  # fmt: skip
-    assert site.wait(demo, 160.0) == 0, site.logs()
-    summary = json.loads(result.read_text())
+    summary = summary_of_demo(site, "--chain", "ccl", "-n", "20", "--feeders", "4", "--repeat", "1")
     assert (summary["events"], summary["feeders"], summary["sources"]) == (20, 2, 2)
     assert summary["accounting_closes"]

@@ -20,6 +20,7 @@ from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.protocol.na62.rich_banks import RICH_SOURCE
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.transport.udp_datagram import DatagramFlags, decode_datagram
+from tests.daemon.udp.packets import EVENTS as EVENTS_OF_BURST
 from tests.daemon.udp.packets import burst_of
 
 N_EVENTS, EVENTS = 300, 16
@@ -116,6 +117,8 @@ def test_a_capture_gives_its_datagrams_with_their_times_and_skips_other_packets(
     packets = list(datagrams_of_capture(path, lambda: skipped.append(None)))
     assert [packet.datagram for packet in packets] == sent
     assert [packet.time_s for packet in packets] == [1000 + 0.25 * i for i in range(6)]
+    # Two sources send the same events, which count once, behind both.
+    assert [packet.n_events for packet in packets] == [0, EVENTS_OF_BURST] * 3
     assert len(skipped) == 3
     path.write_bytes(b"no capture at all, but 24 bytes or more")
     with pytest.raises(FeedError, match="not a capture of tcpdump"):
