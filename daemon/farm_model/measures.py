@@ -33,6 +33,13 @@ class Latencies:
         place = int(math.log(ns * 1e-9) * _SCALE + _OFFSET) if ns > _LOWEST_NS else 0
         self._counts[place if place < _BINS else _BINS - 1] += 1
 
+    def join(self, other: "Latencies") -> None:
+        """Add the entries of another distribution."""
+        self._counts = [here + there for here, there in zip(self._counts, other._counts, strict=True)]
+        self.n += other.n
+        self.sum_ns += other.sum_ns
+        self.max_ns = max(self.max_ns, other.max_ns)
+
     @property
     def mean(self) -> float:
         """The mean in seconds; 0 without entries."""

@@ -2,14 +2,15 @@
 
 import itertools
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from hltnode.daemon.farm_model import scenarios
 from hltnode.daemon.farm_model.description import FarmDescription, FarmError, Policy
 from hltnode.daemon.farm_model.feasibility import capacity, mean_rate_factor, nodes_at_least
-from hltnode.daemon.farm_model.results import run_farm
+from hltnode.daemon.farm_model.results import RunRecord, joined, result_of, run_record, seeds_of
 
 MAX_RUNS = 1000
 STEP = 0.01
@@ -19,19 +20,63 @@ GROUPS = {"faults": scenarios.faults, "loads": scenarios.loads, "back_ends": sce
 GPUS_OF_A_SERVER = (1, 2, 4, 6, 8)
 
 Progress = Callable[[str], None]
+NamedFarm = tuple[str, FarmDescription]
+"""A farm to run, and what is told of it."""
 
 
-def nodes_needed(description: FarmDescription, told: Progress = lambda _: None) -> dict[str, Any]:
-    """The smallest number of nodes, in steps of 1 %, whose run loses no MEP and whose backlog does not grow.
+class Runs:
+    """Runs of farms, one after the other in this process.
 
-    A run can only show a loss of less than 3 / MEPs (95 % confidence): `loss_below`. Faults are left out.
+    Args:
+        each: independent runs of each farm, with seeds of their own; their numbers are joined.
+        told: is told of each run.
+    """
+
+    def __init__(self, each: int = 1, told: Progress = lambda _: None) -> None:
+        self._each = each
+        self.told = told
+
+    def records(self, farms: Sequence[NamedFarm]) -> Generator[RunRecord | FarmError]:
+        """The numbers of each farm, run once, in order; the error of a farm that cannot work."""
+        for name, farm in farms:
+            self.told(name)
+            try:
+                yield run_record(farm)
+            except FarmError as error:
+                yield error
+
+    def results(self, farms: Sequence[FarmDescription], names: Sequence[str]) -> Generator[dict[str, Any] | FarmError]:
+        """The JSON object of each farm, in order; the error of a farm that cannot work."""
+        single = [
+            (name if self._each == 1 else f"{name}, run {i + 1}", farm.with_value("seed", seed))
+            for name, farm in zip(names, farms, strict=True)
+            for i, seed in enumerate(seeds_of(farm.seed, self._each))
+        ]
+        with closing(self.records(single)) as records:
+            for farm in farms:
+                of_farm = [next(records) for _ in range(self._each)]
+                errors = [each for each in of_farm if isinstance(each, FarmError)]
+                done = [each for each in of_farm if isinstance(each, RunRecord)]
+                yield errors[0] if errors else result_of(farm, joined(done))
+
+    def result(self, farm: FarmDescription, name: str) -> dict[str, Any]:
+        """The JSON object of one farm. Raises FarmError for a farm that cannot work."""
+        [found] = self.results([farm], [name])
+        if isinstance(found, FarmError):
+            raise found
+        return found
+
+
+def nodes_needed(description: FarmDescription, runs: Runs) -> dict[str, Any]:
+    """The smallest number of nodes, in steps of 1 %, whose runs lose no MEP and whose backlog does not grow.
+
+    Runs can only show a loss of less than 3 / MEPs (95 % confidence): `loss_below`. Faults are left out.
     """
     least = nodes_at_least(description)
     quiet = description.model_copy(update={"faults": ()})
     nodes = least
     while nodes <= 2 * least:
-        told(f"{nodes} nodes")
-        result = run_farm(quiet.with_value("nodes.count", nodes))
+        result = runs.result(quiet.with_value("nodes.count", nodes), f"{nodes} nodes")
         if not result["meps"]["lost"] and not result["meps"]["left"] and not result["grows"]:
             return {
                 "nodes": nodes,
@@ -41,15 +86,6 @@ def nodes_needed(description: FarmDescription, told: Progress = lambda _: None) 
             }
         nodes += max(1, round(nodes * STEP))
     raise FarmError(f"no number of nodes up to {2 * least}, twice the smallest number, carries the rate without loss")
-
-
-def policies(description: FarmDescription, told: Progress = lambda _: None) -> dict[str, dict[str, Any]]:
-    """A run with each policy."""
-    found = {}
-    for policy in Policy:
-        told(policy.value)
-        found[policy.value] = run_farm(description.with_value("supervisor.policy", policy.value))
-    return found
 
 
 def placements(description: FarmDescription) -> list[dict[str, Any]]:
@@ -117,34 +153,6 @@ def sweep_of(
     return found
 
 
-def sweep(
-    farms: Sequence[tuple[dict[str, Any], FarmDescription]], told: Progress = lambda _: None
-) -> list[dict[str, Any]]:
-    """A run of each farm: `{"set": {key: value}, ...}`; a farm that cannot work has `error`."""
-    rows = []
-    for chosen, farm in farms:
-        told(", ".join(f"{key} = {value}" for key, value in chosen.items()))
-        rows.append({"set": chosen, **_run_or_error(farm)})
-    return rows
-
-
-def _run_or_error(farm: FarmDescription) -> dict[str, Any]:
-    """The result of a run; a farm that cannot work has `error`."""
-    try:
-        return run_farm(farm)
-    except FarmError as error:
-        return {"error": str(error)}
-
-
-def variations(farms: Mapping[str, FarmDescription], told: Progress = lambda _: None) -> dict[str, dict[str, Any]]:
-    """A run of each farm, by its name; a farm that cannot work has `error`."""
-    found = {}
-    for name, farm in farms.items():
-        told(name)
-        found[name] = _run_or_error(farm)
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
     """What is asked beside the run of the description. groups: names of GROUPS."""
@@ -157,27 +165,60 @@ class Questions:
     sweep: tuple[str, ...] = ()
 
 
-def answers(description: FarmDescription, asked: Questions, told: Progress = lambda _: None) -> dict[str, Any]:
-    """The JSON object of `hltnode farm model`: the run of the description, and an entry for each question."""
+def answers(description: FarmDescription, asked: Questions, runs: Runs) -> dict[str, Any]:
+    """The JSON object of `hltnode farm model`: the runs of the description, and an entry for each question.
+
+    A farm of a group or of a sweep that cannot work has `error`. Raises FarmError for any other farm that cannot work,
+    and for a sweep with a wrong key or value.
+    """
     keys = parse_sweep(asked.sweep)
     # A wrong value is said before the first run.
-    farms = sweep_of(description, keys) if keys else []
-    told("as described")
-    result = run_farm(description)
-    if asked.nodes_needed:
-        result["nodes_needed"] = nodes_needed(description, told)
+    swept = sweep_of(description, keys) if keys else []
+    farms = [_Asked("", "as described", description)]
     if asked.dead_node:
-        told("a node dies")
-        result["dead_node"] = run_farm(scenarios.dead_node(description))
+        farms.append(_Asked("dead_node", "a node dies", scenarios.dead_node(description)))
     if asked.policies:
-        result["policies"] = policies(description, told)
+        farms += [
+            _Asked("policies", each.value, description.with_value("supervisor.policy", each.value)) for each in Policy
+        ]
+    for group in asked.groups:
+        farms += [_Asked(group, name, farm) for name, farm in GROUPS[group](description).items()]
+    farms += [
+        _Asked("sweep", ", ".join(f"{key} = {value}" for key, value in chosen.items()), farm) for chosen, farm in swept
+    ]
+    with closing(runs.results([each.farm for each in farms], [each.name for each in farms])) as results:
+        found = [each.required(result) for each, result in zip(farms, results, strict=True)]
+
+    result = found[0]
+    if asked.nodes_needed:
+        result["nodes_needed"] = nodes_needed(description, runs)
     if asked.placements:
         result["placements"] = placements(description)
-    for group in asked.groups:
-        result[group] = variations(GROUPS[group](description), told)
-    if farms:
-        result["sweep"] = sweep(farms, told)
-    of_groups = [run for group in asked.groups for run in result[group].values()]
-    for run in (result.get("dead_node"), *result.get("policies", {}).values(), *of_groups, *result.get("sweep", ())):
-        result["broken_identities"] += [] if run is None else run.get("broken_identities", [])
+    rows = iter(swept)
+    for each, run in zip(farms[1:], found[1:], strict=True):
+        result["broken_identities"] += run.get("broken_identities", [])
+        if each.question == "dead_node":
+            result["dead_node"] = run
+        elif each.question == "sweep":
+            chosen, _ = next(rows)
+            result.setdefault("sweep", []).append({"set": chosen, **run})
+        else:
+            result.setdefault(each.question, {})[each.name] = run
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A farm to run: the question that it belongs to, and its name."""
+
+    question: str
+    name: str
+    farm: FarmDescription
+
+    def required(self, found: dict[str, Any] | FarmError) -> dict[str, Any]:
+        """The JSON object of this farm. One of a group or of a sweep may fail: it has `error`."""
+        if not isinstance(found, FarmError):
+            return found
+        if self.question in GROUPS or self.question == "sweep":
+            return {"error": str(found)}
+        raise found

@@ -63,6 +63,10 @@ def _ids_row(name: str, run: dict[str, Any]) -> list[str]:
     return [name, str(ids["largest_span"]), str(ids["accepted_span"]), str(run["refused_fragments"])]
 
 
+def _runs_text(result: dict[str, Any]) -> str:
+    return f", {result['runs']} runs of {result['seconds']:g} s" if result["runs"] > 1 else ""
+
+
 def tables_of(result: dict[str, Any]) -> list[TextTable]:
     """The tables of the result of `answers`."""
     runs = {"as described": result}
@@ -72,7 +76,7 @@ def tables_of(result: dict[str, Any]) -> list[TextTable]:
     swept = {", ".join(f"{key}={value}" for key, value in run["set"].items()): run for run in result.get("sweep", ())}
     tables = [
         TextTable(
-            "MEPs from their production to their acknowledgement",
+            "MEPs from their production to their acknowledgement" + _runs_text(result),
             _HEADS,
             [_run_row(name, run) for name, run in runs.items()],
         ),

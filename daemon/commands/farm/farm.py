@@ -52,6 +52,16 @@ def model(
     seed: Annotated[
         int | None, typer.Option("--seed", help="Seed of all random numbers; that of the description if not given.")
     ] = None,
+    runs: Annotated[
+        int,
+        typer.Option("--runs", min=1, max=1000, help="Independent runs of each farm, whose numbers are joined."),
+    ] = 1,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", min=0, help="Processes that run farms; 0: one per core. The numbers do not depend on it."
+        ),
+    ] = 1,
     needed: Annotated[
         bool, typer.Option("--nodes-needed", help="Also search the smallest number of nodes without loss.")
     ] = False,
@@ -95,6 +105,7 @@ def model(
         if report is not None:
             require_packages("--report", "matplotlib")
         # Local imports: `--help` needs no model.
+        from hltnode.daemon.commands.farm.model_runs import RunsOfProcesses
         from hltnode.daemon.farm_model.description import load_description
         from hltnode.daemon.farm_model.questions import Questions, answers
         from hltnode.daemon.farm_model.tables import tables_of
@@ -114,7 +125,8 @@ def model(
             sweep=tuple(sweep or ()),
         )
         with console.status("running") as status:
-            result = answers(description, asked, lambda text: status.update(f"running: {text}"))
+            model_runs = RunsOfProcesses(runs, thread_count(jobs), lambda text: status.update(f"running: {text}"))
+            result = answers(description, asked, model_runs)
         tables = tables_of(result)
         if report is not None:
             from hltnode.daemon.commands.farm.model_page import model_page

@@ -35,7 +35,7 @@ def model_page(name: str, result: dict[str, Any], tables: Sequence[TextTable]) -
         title=f"Model of a farm: {name}",
         note="A loss of none is below 3 / MEPs at a confidence of 95 %.",
         warning="; ".join(result["broken_identities"]) or None,
-        inputs=f"{name}: {result['seconds']:g} s of beam, seed {result['seed']}.",
+        inputs=f"{name}: {_beam_of(result)}.",
         numbers=[
             (str(result["nodes"]), "nodes"),
             (f"{result['events_per_second'] / 1e6:.4g} MHz", "rate of events"),
@@ -47,6 +47,13 @@ def model_page(name: str, result: dict[str, Any], tables: Sequence[TextTable]) -
         drawn=sections,
         text="\n\n".join(table.text() for table in tables),
     )
+
+
+def _beam_of(result: dict[str, Any]) -> str:
+    beam = f"{result['seconds']:g} s of beam"
+    if result["runs"] == 1:
+        return f"{beam}, seed {result['seed']}"
+    return f"{result['runs']} runs of {beam}, seeds from {result['seed']}"
 
 
 def _set_of(run: dict[str, Any]) -> str:

@@ -4,6 +4,8 @@ from typing import Any
 
 from hltnode.daemon.farm_model.description import FarmDescription, parse_description
 from hltnode.daemon.farm_model.farm import Farm
+from hltnode.daemon.farm_model.results import record_of
+from hltnode.daemon.farm_model.results import result_of as result_of_record
 
 EVENT_BYTES = 1000
 EVENTS_PER_MEP = 10
@@ -45,3 +47,8 @@ def run(**changes: Any) -> Farm:
     farm = Farm(described(**changes))
     farm.run()
     return farm
+
+
+def result_of(farm: Farm) -> dict[str, Any]:
+    """The JSON object of a farm after its run."""
+    return result_of_record(farm.description, record_of(farm))

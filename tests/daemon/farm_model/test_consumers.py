@@ -11,9 +11,9 @@ from hltnode.daemon.farm_model.consumers import Consumer, OutputTotals
 from hltnode.daemon.farm_model.description import ConsumerOutput, ConsumerSection, FarmError
 from hltnode.daemon.farm_model.farm import Farm
 from hltnode.daemon.farm_model.feasibility import require_possible
-from hltnode.daemon.farm_model.results import broken_identities, result_of
+from hltnode.daemon.farm_model.results import broken_identities
 from hltnode.daemon.farm_model.tables import tables_of
-from tests.daemon.farm_model.farms import NODE, described, run
+from tests.daemon.farm_model.farms import NODE, described, result_of, run
 
 MS = 1_000_000
 FAST = 1e6

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hltnode.daemon.farm_model.description import FaultKind, Policy
-from hltnode.daemon.farm_model.results import broken_identities, result_of
+from hltnode.daemon.farm_model.results import broken_identities
 from hltnode.daemon.farm_model.tables import tables_of
 from hltnode.daemon.replay.supervisor import REASSIGN_SECONDS
-from tests.daemon.farm_model.farms import EVENT_BYTES, EVENTS_PER_MEP, NODE, described, run
+from tests.daemon.farm_model.farms import EVENT_BYTES, EVENTS_PER_MEP, NODE, described, result_of, run
 
 MEP_BYTES = EVENT_BYTES * EVENTS_PER_MEP
 

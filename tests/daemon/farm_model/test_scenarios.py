@@ -6,7 +6,7 @@ import pytest
 
 from hltnode.daemon.farm_model import scenarios
 from hltnode.daemon.farm_model.description import FarmDescription, FaultKind
-from hltnode.daemon.farm_model.questions import GROUPS, Questions, answers, variations
+from hltnode.daemon.farm_model.questions import GROUPS, Questions, Runs, answers
 from hltnode.daemon.farm_model.tables import tables_of
 from tests.daemon.farm_model.farms import described
 
@@ -55,7 +55,7 @@ def test_back_ends_move_into_fewer_nodes_and_their_number_stays() -> None:
 
 def test_each_group_has_its_runs_in_the_result_and_a_table() -> None:
     farm = described(nodes={"watts": 500.0, "cost": 2.0})
-    result = answers(farm, Questions(groups=tuple(GROUPS)))
+    result = answers(farm, Questions(groups=tuple(GROUPS)), Runs())
     assert json.loads(json.dumps(result)) == result
     assert result["broken_identities"] == []
     for group, make in GROUPS.items():
@@ -68,9 +68,11 @@ def test_each_group_has_its_runs_in_the_result_and_a_table() -> None:
     assert result["watts_per_khz"] == pytest.approx(100.0)
 
 
-def test_a_variation_that_cannot_work_is_said_beside_the_others() -> None:
-    found = variations({"slow": described(service={"events_per_second": 4e3}), "good": described()})
-    assert "nodes.count" in found["slow"]["error"]
-    assert "error" not in found["good"]
-    text = "\n".join(table.text() for table in tables_of(found["good"] | {"loads": found}))
+def test_a_variation_that_cannot_work_is_said_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    farms = {"slow": described(service={"events_per_second": 4e3}), "good": described()}
+    monkeypatch.setitem(GROUPS, "loads", lambda _: farms)
+    result = answers(described(), Questions(groups=("loads",)), Runs())
+    assert "nodes.count" in result["loads"]["slow"]["error"]
+    assert "error" not in result["loads"]["good"]
+    text = "\n".join(table.text() for table in tables_of(result))
     assert "slow: cannot work" in text

@@ -36,6 +36,24 @@ def test_the_small_example_survives_the_loss_of_a_node(tmp_path: Path) -> None:
     assert "exists" in error_of(run("model", EXAMPLES / "farm-small.toml", "--report", page))
 
 
+def test_runs_in_several_processes_have_the_numbers_of_one(tmp_path: Path) -> None:
+    arguments = ["model", EXAMPLES / "farm-small.toml", "--seconds", 1, "--runs", 2, "--sweep", "service.speed=0.01,2"]
+    found = []
+    for jobs in (1, 2):
+        page = tmp_path / f"{jobs}.html"
+        result = run(*arguments, "--jobs", jobs, "--json", tmp_path / f"{jobs}.json", "--report", page)
+        assert result.exit_code == 0, result.output
+        assert "2 runs of 1 s" in result.output
+        assert "2 runs of 1 s of beam" in page.read_text()
+        numbers = json.loads((tmp_path / f"{jobs}.json").read_text())
+        for each in (numbers, *numbers["sweep"]):
+            each.pop("wall_s", None)
+        found.append(numbers)
+    assert found[0] == found[1]
+    assert "error" in found[0]["sweep"][0], "a hundredth of the speed cannot carry the rate"
+    assert found[0]["runs"] == found[0]["sweep"][1]["runs"] == 2
+
+
 def test_a_farm_that_cannot_work_is_refused_at_once_with_the_number_of_nodes(tmp_path: Path) -> None:
     text = (EXAMPLES / "farm-lhcb.toml").read_text()
     assert "count = 500" in text
