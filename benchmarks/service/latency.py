@@ -252,6 +252,9 @@ def _results(name: str, rate: str, times: dict[str, Counted]) -> Iterator[Result
     for fraction, target in ((0.5, TARGET_P50_MS), (0.99, TARGET_P99_MS)):
         found = times[WHOLE].quantile(fraction) * MS
         yield Result(f"{name}: p{100 * fraction:.0f}", found, "ms", load, target / found, 1.0)
+    n = f"{times[WHOLE].n:.0f} MEPs"
+    yield Result(f"{name}: p99.9", times[WHOLE].quantile(0.999) * MS, "ms", n, None)
+    yield Result(f"{name}: greatest, at most", times[WHOLE].quantile(1.0) * MS, "ms", n, None)
     for stage in MepStage:
         of = times[stage]
         quantiles = f"p50 {of.quantile(0.5) * MS:.2f}, p99 {of.quantile(0.99) * MS:.2f} ms"

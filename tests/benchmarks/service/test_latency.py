@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.service.latency import Counted
+from benchmarks.service import latency
+from benchmarks.service.latency import WHOLE, Counted
+from hltnode.daemon.common.vocabulary import MepStage
 
 
 def counted(*below: float, total: float = 0.0) -> Counted:
@@ -31,3 +33,11 @@ def test_only_what_was_counted_since_then_counts() -> None:
     assert since.n == 20.0
     assert since.mean == pytest.approx(1.75)
     assert since.quantile(0.5) == pytest.approx(1.5)
+
+
+def test_rare_and_greatest_latencies_are_reported() -> None:
+    bounds = np.array([0.001, 0.002, 0.004, np.inf])
+    of = Counted(bounds, np.array([10.0, 998.0, 1000.0, 1000.0]), 2.0)
+    found = {result.name: result.value for result in latency._results("x", "", dict.fromkeys((WHOLE, *MepStage), of))}
+    assert found["x: p99"] < 2.0 < found["x: p99.9"] == pytest.approx(3.0)
+    assert found["x: greatest, at most"] == pytest.approx(4.0)
