@@ -16,9 +16,8 @@ CachedOption = Annotated[
     typer.Option(
         "--cached",
         metavar="NAME",
-        help="Simulated sample of the user's cache instead of INPUT, made if it is missing. Chain lhcb has minbias, "
-        "minbias-enriched, the signals bjpsik, bsmumu, bsphiphi, d2kpi, jpsi, ks2pipi, l2ppi, tau3mu, z, and beam_gas, "
-        "light_ion, pbpb, smog2.",
+        help="Simulated sample of the user's cache instead of INPUT, made if it is missing. Chain lhcb has those of "
+        "hltnode simulate --sample, and minbias-enriched.",
     ),
 ]
 

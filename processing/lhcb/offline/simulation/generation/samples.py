@@ -23,6 +23,8 @@ class Sample(StrEnum):
     BSPHIPHI = "bsphiphi"
     BSMUMU = "bsmumu"
     D2KPI = "d2kpi"
+    D2KPIPI = "d2kpipi"
+    DST2D0PI = "dst2d0pi"
     JPSI = "jpsi"
     KS2PIPI = "ks2pipi"
     L2PPI = "l2ppi"
@@ -30,6 +32,8 @@ class Sample(StrEnum):
     PBPB = "pbpb"
     SMOG2 = "smog2"
     TAU3MU = "tau3mu"
+    TAUPHIMU = "tauphimu"
+    XI2LPI = "xi2lpi"
     Z = "z"
 
 
@@ -72,18 +76,25 @@ class Signal:
 # Largest distance of a mass from its middle, in widths.
 _WIDTHS = 8.0
 
-# Masses, widths and lifetimes: Particle Data Group. The width of the J/psi (0.09 MeV) is far below any resolution.
+# Masses, widths and lifetimes: Particle Data Group. The widths of the J/psi (0.09 MeV) and of the D*+ (0.08 MeV) are
+# far below any resolution.
 _JPSI = Resonance(443, 3096.9, 0.0, (13, -13))
 _PHI = Resonance(333, 1019.46, 0.0, (321, -321), width=4.249)
+_D0 = Resonance(421, 1864.8, 0.1229, (-321, 211))
+_LAMBDA = Resonance(3122, 1115.683, 78.9, (2212, -211))
 SIGNALS = {
     Sample.BJPSIK: Signal(Resonance(521, 5279.3, 0.4911, (_JPSI, 321)), 5500.0, (1.8, 4.8), from_beauty=True),
     Sample.BSPHIPHI: Signal(Resonance(531, 5366.9, 0.4560, (_PHI, _PHI)), 5500.0, (1.8, 4.8), from_beauty=True),
     Sample.BSMUMU: Signal(Resonance(531, 5366.9, 0.4560, (13, -13)), 5500.0, (1.8, 4.8), from_beauty=True),
     Sample.JPSI: Signal(_JPSI, 3000.0, (1.8, 4.8)),
     Sample.KS2PIPI: Signal(Resonance(310, 497.611, 26.84, (211, -211)), 1200.0, (1.8, 4.8), from_strange=True),
-    Sample.L2PPI: Signal(Resonance(3122, 1115.683, 78.9, (2212, -211)), 1500.0, (1.8, 4.8), from_strange=True),
+    Sample.L2PPI: Signal(_LAMBDA, 1500.0, (1.8, 4.8), from_strange=True),
     Sample.TAU3MU: Signal(Resonance(15, 1776.93, 0.08703, (13, 13, -13)), 2600.0, (1.8, 4.8)),
-    Sample.D2KPI: Signal(Resonance(421, 1864.8, 0.1229, (-321, 211)), 2600.0, (1.8, 4.8), from_charm=True),
+    Sample.TAUPHIMU: Signal(Resonance(15, 1776.93, 0.08703, (_PHI, 13)), 2600.0, (1.8, 4.8)),
+    Sample.D2KPI: Signal(_D0, 2600.0, (1.8, 4.8), from_charm=True),
+    Sample.D2KPIPI: Signal(Resonance(411, 1869.66, 0.3097, (-321, 211, 211)), 2600.0, (1.8, 4.8), from_charm=True),
+    Sample.DST2D0PI: Signal(Resonance(413, 2010.26, 0.0, (_D0, 211)), 2600.0, (1.8, 4.8), from_charm=True),
+    Sample.XI2LPI: Signal(Resonance(3312, 1321.71, 49.1, (_LAMBDA, -211)), 1700.0, (1.8, 4.8), from_strange=True),
     Sample.Z: Signal(Resonance(23, 91187.6, 0.0, (13, -13), width=2495.5), 12_000.0, (1.6, 4.6)),
 }
 
@@ -105,7 +116,9 @@ def signal_decay(rng: np.random.Generator, signal: Signal, vertex: Float64Array)
         head = np.stack([pt * np.cos(phi), pt * np.sin(phi), pz], axis=1)
         sign = int(rng.integers(0, 2)) * 2 - 1
         flight = rng.exponential(signal.head.c_tau, _TRIES)
-        final = _products(rng, signal.head, mass, head, sign, _FIRST_KEY)
+        pid = signal.head.pid if signal.head.pid in _SELF_CONJUGATE else sign * signal.head.pid
+        own = _Decayed(pid, _FIRST_KEY, pt, flight)
+        final = _products(rng, signal.head, mass, head, vertex + _flown(head, flight, mass), sign, own, own)
         inside = np.ones(_TRIES, dtype=bool)
         for product in final:
             theta = np.arctan2(np.hypot(product.momentum[:, 0], product.momentum[:, 1]), product.momentum[:, 2])
@@ -113,13 +126,12 @@ def signal_decay(rng: np.random.Generator, signal: Signal, vertex: Float64Array)
         if inside.any():
             break
     one = int(np.flatnonzero(inside)[0])
-    pid = np.array([product.pid for product in final])
-    charge = np.where(np.abs(pid) == 13, -np.sign(pid), np.sign(pid))
-    n = len(final)
+    ids = np.array([product.pid for product in final])
+    charge = np.where(np.abs(ids) == 13, -np.sign(ids), np.sign(ids))
     particles = ParticleColumns.of(
-        np.tile(vertex + head[one] * flight[one] / mass[one], (n, 1)),
+        np.stack([product.origin[one] for product in final]),
         np.stack([product.momentum[one] for product in final]),
-        pid,
+        ids,
         charge,
         mother=np.array([product.mother for product in final]),
         mother_key=np.array([product.mother_key for product in final]),
@@ -129,28 +141,54 @@ def signal_decay(rng: np.random.Generator, signal: Signal, vertex: Float64Array)
     particles.from_charm[:] = signal.from_charm
     particles.from_strange[:] = signal.from_strange
     if signal.from_beauty or signal.from_charm:
-        particles.dom_key[:] = _FIRST_KEY
-        particles.dom_pid[:] = sign * signal.head.pid
-        particles.dom_pt[:] = pt[one]
-        particles.dom_tau[:] = flight[one] / LIGHT_MM_PER_NS
+        particles.dom_key[:] = [product.heavy.key for product in final]
+        particles.dom_pid[:] = [product.heavy.pid for product in final]
+        particles.dom_pt[:] = [product.heavy.pt[one] for product in final]
+        particles.dom_tau[:] = [product.heavy.flight[one] / LIGHT_MM_PER_NS for product in final]
     return particles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Decayed:
+    """A resonance of all tries: id, key, pt f64[n_tries] (MeV), and proper flight f64[n_tries] (mm)."""
+
+    pid: int
+    key: int
+    pt: Float64Array
+    flight: Float64Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Product:
-    """A final particle of all tries: momentum f64[n_tries, 3]."""
+    """A final particle of all tries: momentum and origin f64[n_tries, 3], and its ancestor that flies: the head, or,
+    behind a head without a lifetime, the first one with one."""
 
     pid: int
     momentum: Float64Array
+    origin: Float64Array
     mother: int
     mother_key: int
+    heavy: _Decayed
+
+
+def _flown(momentum: Float64Array, flight: Float64Array, mass: Float64Array) -> Float64Array:
+    """Way f64[n, 3] (mm) in a proper flight f64[n] (mm)."""
+    way: Float64Array = momentum * flight[:, None] / mass[:, None]
+    return way
 
 
 def _products(
-    rng: np.random.Generator, head: Resonance, mass: Float64Array, momentum: Float64Array, sign: int, first_key: int
+    rng: np.random.Generator,
+    head: Resonance,
+    mass: Float64Array,
+    momentum: Float64Array,
+    vertex: Float64Array,
+    sign: int,
+    own: _Decayed,
+    heavy: _Decayed,
 ) -> list[_Product]:
-    """The final particles of a resonance (its antiparticle for sign -1) of masses f64[n_tries], whose key is
-    `first_key`."""
+    """The final particles of a resonance (its antiparticle for sign -1) of masses f64[n_tries], which decays at
+    `vertex` f64[n_tries, 3]. own: the resonance itself; heavy: the ancestor of its final particles that flies."""
     masses = [
         part.masses(rng, len(mass)) if isinstance(part, Resonance) else np.full(len(mass), MASS[abs(part)])
         for part in head.daughters
@@ -161,14 +199,20 @@ def _products(
     else:
         momenta = three_body_decay(rng, momentum, mass, *masses)
     found: list[_Product] = []
-    key = first_key
+    key = own.key
     for part, its_mass, daughter in zip(head.daughters, masses, momenta, strict=True):
-        if isinstance(part, Resonance):
-            key += 1
-            found += _products(rng, part, its_mass, daughter, sign, key)
-        else:
-            own = sign * head.pid if head.pid not in _SELF_CONJUGATE else head.pid
-            found.append(_Product(sign * part, daughter, own, first_key))
+        if not isinstance(part, Resonance):
+            found.append(_Product(sign * part, daughter, vertex, own.pid, own.key, heavy))
+            continue
+        key += 1
+        at, flight = vertex, np.zeros(len(mass))
+        if part.c_tau:
+            flight = rng.exponential(part.c_tau, len(mass))
+            at = vertex + _flown(daughter, flight, its_mass)
+        pid = part.pid if part.pid in _SELF_CONJUGATE else sign * part.pid
+        decayed = _Decayed(pid, key, np.hypot(daughter[:, 0], daughter[:, 1]), flight)
+        flies = bool(part.c_tau) and not heavy.flight.any()
+        found += _products(rng, part, its_mass, daughter, at, sign, decayed, decayed if flies else heavy)
     return found
 
 

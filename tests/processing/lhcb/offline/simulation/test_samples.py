@@ -73,6 +73,8 @@ DECAYS = {
     Sample.L2PPI: (1115.683, 78.9, (3122, -3122), {(-211, 2212), (-2212, 211)}),
     Sample.TAU3MU: (1776.93, 0.08703, (15, -15), {(-13, 13, 13), (-13, -13, 13)}),
     Sample.D2KPI: (1864.8, 0.1229, (421, -421), {(-321, 211), (-211, 321)}),
+    Sample.D2KPIPI: (1869.66, 0.3097, (411, -411), {(-321, 211, 211), (-211, -211, 321)}),
+    Sample.TAUPHIMU: (1776.93, 0.08703, (333, 15, -15), {(-321, 13, 321), (-321, -13, 321)}),
 }
 """Mass (MeV), c tau (mm), ids of the particle, ids of its products: Particle Data Group."""
 
@@ -90,6 +92,54 @@ def test_signals_have_the_masses_lifetimes_and_ids_of_nature(sample: Sample) -> 
     assert np.mean(proper) == pytest.approx(c_tau, rel=0.2, abs=1e-9)
     assert {mother for particles in found for mother in particles.mother.tolist()} == set(ids)
     assert {tuple(sorted(particles.pid.tolist())) for particles in found} == products
+
+
+CHAINS = {
+    Sample.DST2D0PI: (2010.26, 0.0, 413, 421, 1864.8, 0.1229, ({-321, 211}, 211)),
+    Sample.XI2LPI: (1321.71, 49.1, 3312, 3122, 1115.683, 78.9, ({2212, -211}, -211)),
+}
+"""Mass, c tau and id of the head; id, mass and c tau of the particle that it makes; products of that, and the other."""
+
+
+@pytest.mark.parametrize("sample", list(CHAINS))
+def test_a_particle_of_a_decay_flies_from_the_decay_of_its_mother(sample: Sample) -> None:
+    head_mass, head_c_tau, head, middle, mass, c_tau, (products, other) = CHAINS[sample]
+    of_head, of_middle = [], []
+    for particles in decays(sample, 250):
+        sign = np.sign(particles.mother[np.abs(particles.pid) == max(map(abs, products))][0])
+        is_inner = particles.mother == sign * middle
+        inner, [outer] = particles.take(is_inner), np.flatnonzero(~is_inner)
+        assert {int(pid) for pid in sign * inner.pid} == products
+        assert (particles.mother[outer], particles.pid[outer]) == (sign * head, sign * other)
+        assert particles.mother_key[outer] + 1 == inner.mother_key[0] == inner.mother_key[1]
+        assert mass_of(inner) == pytest.approx(mass, abs=0.1)
+        assert (inner.origin[0] == inner.origin[1]).all()
+        p = inner.momentum.sum(axis=0)
+        way = inner.origin[0] - particles.origin[outer]
+        np.testing.assert_allclose(np.cross(way, p) / np.linalg.norm(p), 0.0, atol=1e-6 * (1.0 + np.linalg.norm(way)))
+        of_middle.append(way @ p / np.linalg.norm(p) * mass / np.linalg.norm(p))
+        p = particles.momentum.sum(axis=0)
+        of_head.append(np.linalg.norm(particles.origin[outer] - [0.1, 0.2, 30.0]) * head_mass / np.linalg.norm(p))
+    assert np.mean(of_middle) == pytest.approx(c_tau, rel=0.2)
+    assert np.mean(of_head) == pytest.approx(head_c_tau, rel=0.2, abs=1e-9)
+
+
+def test_the_heavy_ancestor_of_a_charm_decay_is_the_particle_that_flies() -> None:
+    for particles in decays(Sample.DST2D0PI, 20):
+        slow = np.abs(particles.mother) == 413
+        assert (np.abs(particles.dom_pid) == np.where(slow, 413, 421)).all()
+        assert (particles.dom_key == particles.mother_key).all()
+        assert (particles.dom_tau > 0.0).tolist() == (~slow).tolist()
+        d0 = particles.take(~slow)
+        np.testing.assert_allclose(d0.dom_pt, np.hypot(*d0.momentum.sum(axis=0)[:2]))
+        flown = np.linalg.norm(d0.origin[0] - particles.origin[slow][0])
+        p = np.linalg.norm(d0.momentum.sum(axis=0))
+        np.testing.assert_allclose(d0.dom_tau * LIGHT_MM_PER_NS, flown * 1864.8 / p, rtol=1e-6)
+    for particles in decays(Sample.BJPSIK, 5):
+        assert (np.abs(particles.dom_pid) == 521).all()
+    for particles in decays(Sample.XI2LPI, 5):
+        assert (particles.dom_pid == -999_999).all()
+        assert particles.from_strange.all()
 
 
 def test_three_body_decays_fill_phase_space() -> None:
