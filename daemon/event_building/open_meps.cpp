@@ -37,17 +37,9 @@ void OpenMeps::open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t 
     open_.insert_or_assign(mep, Entry{slot, first_event, n_events, std::move(fragments)});
 }
 
-void OpenMeps::forget_senders()
-{
-    std::fill(senders_.begin(), senders_.end(), Sender{});
-    ++times_forgotten_;
-}
-
 OpenMeps::Place OpenMeps::find(const Fragment& fragment)
 {
     const Place none{nullptr, 0, 0};
-    const Sender& sender = senders_[fragment.source];
-    if (!sender.is_known || sender.token != fragment.token) return none;
     const int32_t of_source = columns_[fragment.source];
     if (of_source < 0 || fragment.run != run_) return none;
     const auto found = open_.find(fragment.mep);
@@ -116,9 +108,6 @@ void add_open_meps(nb::module_& module)
         .def("add", nb::overload_cast<uint64_t, uint16_t, int64_t, uint32_t, int64_t>(&OpenMeps::add), nb::arg("mep"),
              nb::arg("source"), nb::arg("offset"), nb::arg("size"), nb::arg("now_ns"))
         .def("close", &OpenMeps::close, nb::arg("mep"))
-        .def("admit_sender", &OpenMeps::admit_sender, nb::arg("source"), nb::arg("token"))
-        .def("forget_senders", &OpenMeps::forget_senders)
-        .def_prop_ro("times_forgotten", &OpenMeps::times_forgotten)
         .def(
             "cursor", [](OpenMeps& self, std::size_t slot) { return self.cursor(slot); }, nb::arg("slot"))
         .def(

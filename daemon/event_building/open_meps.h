@@ -72,7 +72,6 @@ struct Fragment {
     uint32_t size;
     uint64_t first_event;
     uint16_t n_events;
-    uint64_t token = 0;
 };
 
 class OpenMeps {
@@ -90,7 +89,7 @@ class OpenMeps {
     };
 
     OpenMeps(std::size_t n_slots, int64_t mep_bytes)
-        : mep_bytes_(mep_bytes), cursors_(n_slots), columns_(n_source_ids, -1), senders_(n_source_ids)
+        : mep_bytes_(mep_bytes), cursors_(n_slots), columns_(n_source_ids, -1)
     {
     }
 
@@ -100,15 +99,6 @@ class OpenMeps {
     void open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t n_events,
               std::shared_ptr<MepFragments> fragments);
     void close(uint64_t mep) { open_.erase(mep); }
-
-    // Notes that frames of this source with this token may be built, until `forget_senders`.
-    void admit_sender(uint16_t source, uint64_t token) { senders_[source] = {token, true}; }
-
-    // Has all frames checked again (frame_permissions.py): feeders have come or left.
-    void forget_senders();
-
-    // Number of calls of `forget_senders`.
-    uint64_t times_forgotten() const { return times_forgotten_; }
 
     // Offset of the next fragment in a slot, in bytes.
     int64_t& cursor(std::size_t slot) { return cursors_.at(slot); }
@@ -136,19 +126,11 @@ class OpenMeps {
     bool add(uint64_t mep, uint16_t source, int64_t offset, uint32_t size, int64_t now_ns);
 
   private:
-    // Unknown until a frame of the source has passed the check.
-    struct Sender {
-        uint64_t token = 0;
-        bool is_known = false;
-    };
-
     static constexpr std::size_t n_source_ids = std::size_t{1} << 16;
 
     int64_t mep_bytes_;
     std::vector<int64_t> cursors_;
     std::vector<int32_t> columns_;  // by source id; -1 for a source outside the run
-    std::vector<Sender> senders_;   // by source id
-    uint64_t times_forgotten_ = 0;
     std::size_t n_sources_ = 0;
     uint32_t run_ = 0;
     std::unordered_map<uint64_t, Entry> open_;

@@ -35,7 +35,6 @@ class Bench:
             max_feeders=2,
             sources=None,
             max_events_per_mep=100,
-            permissions_changed=lambda: None,
         )
         run = self.registry.begin(RUN)
         for name, source in (("a", 1), ("b", 2)):

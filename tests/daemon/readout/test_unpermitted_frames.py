@@ -45,6 +45,7 @@ class Site:
             self.bench.counters,
             self.bench.carry_out,
             self.bench.registry.permissions.refusal,
+            self.bench.registry.permissions.answers,
             max_frame_bytes=4096,
             clock=self.clock,
         )
@@ -125,7 +126,7 @@ async def test_a_permitted_frame_in_python_or_in_compiled_code_ends_the_row(mep:
         await found.settle()
         # MEP 0 is open, and compiled code knows the token of a: it takes the next fragment of a.
         assert await found.take(frame_of(0, found.bench.token("b"), source=2)) == []
-        found.bench.builder.pool.meps.admit_sender(1, found.bench.token("a"))
+        found.bench.registry.permissions.answers.permit(1, found.bench.token("a"))
         assert await found.take(frame_of(0, WITHOUT_PERMISSION), UNPERMITTED_FRAMES - 1) == []
         assert await found.take(frame_of(mep, found.bench.token("a"))) == []
         assert await found.take(frame_of(0, WITHOUT_PERMISSION), UNPERMITTED_FRAMES - 1) == []
