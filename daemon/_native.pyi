@@ -34,6 +34,14 @@ class OpenMeps:
         """Note a copied fragment of an open MEP; True if the MEP is complete. Raises ValueError."""
 
     def close(self, mep: int) -> None: ...
+    def note_refused(self, source: int, mep: int, *, is_late: bool, is_sound: bool) -> None:
+        """Remember a fragment that was refused because it is in its MEP, or too late for it.
+
+        Until a MEP is opened or closed, or `forget_refused`, compiled code refuses further copies; those with the right
+        CRC only if this one had it.
+        """
+
+    def forget_refused(self) -> None: ...
     def cursor(self, slot: int) -> int: ...
     def set_cursor(self, slot: int, at: int) -> None: ...
 

@@ -157,15 +157,16 @@ class BuilderState:
             return RejectReason.OVERSIZED
         return Place(mep.slot, self.pool.meps.cursor(mep.slot), size, source, mep)
 
-    def is_arrived(self, run: int, source: int, mep_id: int) -> bool:
-        """Whether a fragment is in its MEP, or too late for it: a further copy changes nothing."""
+    def refusal_of_copy(self, run: int, source: int, mep_id: int) -> RejectReason | None:
+        """The reason to refuse every copy of a fragment: it is in its MEP, or too late for it. Otherwise None."""
         column = self._column_of.get(source)
         if column is None or run != self.run:
-            return False
+            return None
         mep = self.open.get(mep_id)
         if mep is not None:
-            return mep.arrived.has(column)
-        return self._closed_meps.refusal(mep_id, 1 << column) in _AT_NODE
+            return RejectReason.DUPLICATE if mep.arrived.has(column) else None
+        refusal = self._closed_meps.refusal(mep_id, 1 << column)
+        return refusal if refusal in _AT_NODE else None
 
     def _foreign(self, run: int) -> RejectReason:
         """The reason to refuse a fragment of another run or of an unknown source."""

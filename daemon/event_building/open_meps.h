@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -98,7 +99,21 @@ class OpenMeps {
 
     void open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t n_events,
               std::shared_ptr<MepFragments> fragments);
-    void close(uint64_t mep) { open_.erase(mep); }
+    void close(uint64_t mep)
+    {
+        open_.erase(mep);
+        n_refused_ = 0;
+    }
+
+    // Notes that the event builder has refused a fragment that is in its MEP (`duplicate`) or too late for it. The
+    // answer is valid until a MEP is opened or closed, or `forget_refused`. A copy with the right CRC needs the answer
+    // to one with the right CRC (`is_sound`), which its feeder was told.
+    void note_refused(uint16_t source, uint64_t mep, bool is_late, bool is_sound);
+
+    // The reason to refuse a copy of that fragment (a RejectReason value), or null.
+    const char* refusal(uint32_t run, uint16_t source, uint64_t mep, bool is_sound) const;
+
+    void forget_refused() { n_refused_ = 0; }
 
     // Offset of the next fragment in a slot, in bytes.
     int64_t& cursor(std::size_t slot) { return cursors_.at(slot); }
@@ -126,11 +141,21 @@ class OpenMeps {
     bool add(uint64_t mep, uint16_t source, int64_t offset, uint32_t size, int64_t now_ns);
 
   private:
+    struct RefusedFragment {
+        uint16_t source;
+        uint64_t mep;
+        bool is_late, is_sound;
+    };
+
     static constexpr std::size_t n_source_ids = std::size_t{1} << 16;
+    // More different fragments than one connection repeats in a turn of the event loop.
+    static constexpr std::size_t max_refused = 64;
 
     int64_t mep_bytes_;
     std::vector<int64_t> cursors_;
     std::vector<int32_t> columns_;  // by source id; -1 for a source outside the run
+    std::array<RefusedFragment, max_refused> refused_{};
+    std::size_t n_refused_ = 0;
     std::size_t n_sources_ = 0;
     uint32_t run_ = 0;
     std::unordered_map<uint64_t, Entry> open_;

@@ -105,16 +105,6 @@ class EffectExecutor:
                 self._connections.send(self._registry.identities(effect.run), Credit(effect.run, effect.meps))
 
     def _reject(self, reject: Reject) -> None:
-        left_out = self._limit.due(("reject", reject.reason))
-        if left_out is not None:
-            log.warning(
-                "fragment_rejected",
-                reason=reject.reason,
-                run=reject.run,
-                source=reject.source,
-                mep=reject.mep,
-                left_out=left_out,
-            )
         owner = self._registry.owner_of(reject.run, reject.source)
         if owner is None:
             return

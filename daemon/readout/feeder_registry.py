@@ -146,7 +146,7 @@ class FeederRegistry:
             self.permissions.end(known)
         self.permissions.give(run, feeder)
         if known is not feeder or not was_permitted or sources != hello.sources:
-            # Its sources may have had another feeder. A hello that changes nothing must not have all frames checked again.
+            # Its sources may have had another feeder. After a hello that changes nothing all answers stay valid.
             self.permissions.recheck()
         if before is not None:
             self._by_identity.pop(before, None)

@@ -54,21 +54,16 @@ FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t s
     if (!is_on) return Staged::not_taken;
     const InspectedFrame found(frame, size);
     const FrameHeader& header = found.header;
-    if (!found.is_readable || !senders_->permits(header.source, header.token)) {
-        const char* const reason =
-            found.is_readable ? senders_->refusal(header.token, header.run, header.source) : found.refusal;
-        if (!reason) return Staged::not_taken;
-        // A group may be staged again from any of its frames on, and no frame counts twice.
-        if (!staged_.empty()) return Staged::refused_in_group;
-        refuse(reason, frame, size);
-        const bool may_be_late = found.is_readable && times.now_ns < senders_->late_until_ns;
-        return may_be_late ? Staged::refused_late : Staged::refused;
+    if (!found.is_readable) return refuse(found.refusal, frame, size, false);
+    if (!senders_->permits(header.source, header.token)) {
+        const char* const reason = senders_->refusal(header.token, header.run, header.source);
+        return reason ? refuse(reason, frame, size, times.now_ns < senders_->late_until_ns) : Staged::not_taken;
     }
-    if (*found.refusal || header.length > max_mfp_bytes_) return Staged::not_taken;
+    if (header.length > max_mfp_bytes_) return Staged::not_taken;
     const Fragment fragment{header.run,    header.source,     header.mep,
                             header.length, found.first_event, found.n_events};
-    const OpenMeps::Place place = meps_->find(fragment);
-    if (!place.mep) return Staged::not_taken;
+    const OpenMeps::Place place = *found.refusal ? OpenMeps::Place{} : meps_->find(fragment);
+    if (!place.mep) return refuse_copy(found, frame, size, times);
     const View& slot = slots_[place.mep->slot];
     const auto offset = static_cast<std::size_t>(place.offset);
     if (offset > slot.size() || header.length > slot.size() - offset) return Staged::not_taken;
@@ -80,19 +75,37 @@ FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t s
     return meps_->add(place, fragment, times.now_ns) ? Staged::complete : Staged::placed;
 }
 
-void FragmentIntake::refuse(const char* reason, const uint8_t* frame, std::size_t size)
+// Refuses a frame without a place if it is a copy of a fragment that was refused before; leaves others to Python.
+FragmentIntake::Staged FragmentIntake::refuse_copy(const InspectedFrame& found, const uint8_t* frame, std::size_t size,
+                                                   const ReadingTimes& times)
 {
+    const FrameHeader& header = found.header;
+    if (!meps_->refusal(header.run, header.source, header.mep, false)) return Staged::not_taken;
+    const bool is_sound = copy_and_check(frame, size, nullptr, copy_);
+    if (is_sound && *found.refusal) return Staged::not_taken;
+    const char* const reason = meps_->refusal(header.run, header.source, header.mep, is_sound);
+    if (!reason) return Staged::not_taken;
+    const Staged answer = refuse(is_sound ? reason : "bad_crc", frame, size, true);
+    if (answer == Staged::refused_excused) sources_->count(header.source, size, times.true_ns);
+    return answer;
+}
+
+FragmentIntake::Staged FragmentIntake::refuse(const char* reason, const uint8_t* frame, std::size_t size,
+                                              bool is_excused)
+{
+    // A group may be staged again from any of its frames on, and no frame counts twice.
+    if (!staged_.empty()) return Staged::refused_in_group;
     ++n_frames_;
     n_bytes_ += size;
-    for (Refusals& each : refused_) {
-        if (std::string_view(each.reason) == reason) {
-            ++each.n;
-            return;
-        }
+    const auto is_reason = [reason](const Refusals& each) { return std::string_view(each.reason) == reason; };
+    if (const auto known = std::find_if(refused_.begin(), refused_.end(), is_reason); known != refused_.end()) {
+        ++known->n;
+    } else {
+        Refusals first{reason, 1, size, {}};
+        std::copy_n(frame, std::min(size, first.head.size()), first.head.begin());
+        refused_.push_back(first);
     }
-    Refusals first{reason, 1, size, {}};
-    std::copy_n(frame, std::min(size, first.head.size()), first.head.begin());
-    refused_.push_back(first);
+    return is_excused ? Staged::refused_excused : Staged::refused;
 }
 
 // A fragment is split into pieces, so that threads share the copy of a large one.
@@ -212,7 +225,7 @@ nb::tuple take_range(FragmentIntake& intake, const nb::handle& range, std::size_
                 case FragmentIntake::Staged::complete: outcome = Outcome::complete; [[fallthrough]];
                 case FragmentIntake::Staged::placed: ++n_staged; break;
                 case FragmentIntake::Staged::refused:
-                case FragmentIntake::Staged::refused_late: is_group_over = true; break;
+                case FragmentIntake::Staged::refused_excused: is_group_over = true; break;
                 case FragmentIntake::Staged::refused_in_group:
                     is_group_over = true;
                     next = begin;

@@ -1,5 +1,6 @@
 // Handles the fragments of open MEPs in compiled code: checks each, copies it to its place in the slot with its CRC,
-// and adds it to its MEP. It refuses and counts unreadable frames, and frames whose token the rule has refused before.
+// and adds it to its MEP. It refuses and counts unreadable frames, frames whose token the rule has refused before, and
+// copies of a fragment that was refused before.
 // All other frames are left, unchanged and not counted, to frame_handler.py: the first fragments of MEPs, other refused
 // fragments, damaged frames.
 #pragma once
@@ -19,6 +20,8 @@
 #include "../monitoring/source_table.h"
 #include "copy_threads.h"
 #include "sender_answers.h"
+
+struct InspectedFrame;
 
 // Why a loop over frames ends.
 enum class Outcome {
@@ -47,7 +50,7 @@ class FragmentIntake {
         placed,
         complete,
         refused,           // and counted: no correct feeder sends this frame
-        refused_late,      // the same, but its token may have ended while it was on its way
+        refused_excused,   // and counted: a correct feeder may have sent this frame
         refused_in_group,  // not counted: it must be staged again in a group of its own
     };
     // Refused frames of one reason since the last call of `take_refused`.
@@ -98,7 +101,8 @@ class FragmentIntake {
         std::size_t end_of_jobs;
     };
 
-    void refuse(const char* reason, const uint8_t* frame, std::size_t size);
+    Staged refuse_copy(const InspectedFrame& found, const uint8_t* frame, std::size_t size, const ReadingTimes& times);
+    Staged refuse(const char* reason, const uint8_t* frame, std::size_t size, bool is_excused);
     void add_jobs(const uint8_t* mfp, uint8_t* to, std::size_t size, uint32_t crc);
     bool is_sound(const StagedFrame& frame, std::size_t first_job) const;
 

@@ -83,6 +83,8 @@ class FrameHandler:
         self._clock.read()
         # A recorder needs the frames, and compiled code keeps none.
         self.intake.is_on = self._tap is None or not self._tap.has_recorder
+        # Feeders are told of a refusal again in each turn, and other messages may have changed it.
+        self._builder.pool.meps.forget_refused()
         return self._clock
 
     def taken(self, outcome: Outcome) -> None:
@@ -133,11 +135,11 @@ class FrameHandler:
         self._senders.permit(source_id, token)
         counters.sources.count(source_id, n_bytes, self._clock.true_ns)
         if size > self._max_mfp_bytes:
-            self._refuse_damaged(now_ns, RejectReason.OVERSIZED, run, source_id, mep)
+            self._refuse_damaged(now_ns, RejectReason.OVERSIZED, run, source_id, mep, frame)
             return True
         if refusal:
             reason = RejectReason(refusal) if has_right_crc(frame) else RejectReason.BAD_CRC
-            self._refuse_damaged(now_ns, reason, run, source_id, mep)
+            self._refuse_damaged(now_ns, reason, run, source_id, mep, frame)
             return True
         builder = self._builder
         place = builder.place_for(now_ns, run, source_id, mep, size, first_event, n_events)
@@ -148,7 +150,7 @@ class FrameHandler:
                     # The feeder may have changed the bytes between the check above and the copy.
                     refusal = refusal_of_placed(slot, place.offset, size, source_id, first_event, n_events)
                     if refusal:
-                        self._refuse_damaged(now_ns, RejectReason(refusal), run, source_id, mep)
+                        self._refuse_damaged(now_ns, RejectReason(refusal), run, source_id, mep, frame)
                         return True
                 if self._tap is not None and self._tap.has_recorder:
                     # A reader of the tap could send with the token.
@@ -159,11 +161,13 @@ class FrameHandler:
                 if effects:
                     self._carry_out(effects)
             else:
-                self._refuse_damaged(now_ns, RejectReason.BAD_CRC, run, source_id, mep)
+                self._refuse_damaged(now_ns, RejectReason.BAD_CRC, run, source_id, mep, frame)
         elif has_right_crc(frame):
+            self._note_refused(place, source_id, mep, is_sound=True)
+            self._log_refused(place, 1, n_bytes, frame)
             self._carry_out(builder.reject(now_ns, place, run, source_id, mep))
         else:
-            self._refuse_damaged(now_ns, RejectReason.BAD_CRC, run, source_id, mep)
+            self._refuse_damaged(now_ns, RejectReason.BAD_CRC, run, source_id, mep, frame)
         return True
 
     def _may_be_late(self, now_ns: int) -> bool:
@@ -178,11 +182,12 @@ class FrameHandler:
         return now_ns < senders.late_until_ns
 
     def _refused(self, reason: RejectReason, n: int, size: int, head: Buffer) -> None:
-        """Count frames without a readable header or without permission, and log the first of them now and then.
-
-        `size` is that of the first one in bytes, and `head` begins with its header.
-        """
+        """Count refused frames. `size` is that of the first one in bytes, and `head` begins with its header."""
         self._counters.fragments_rejected[reason] += n
+        self._log_refused(reason, n, size, head)
+
+    def _log_refused(self, reason: RejectReason, n: int, size: int, head: Buffer) -> None:
+        """Log the first of some refused frames now and then."""
         if (left_out := self._limit.due(reason, n)) is None:
             return
         try:
@@ -199,6 +204,18 @@ class FrameHandler:
                 left_out=left_out,
             )
 
-    def _refuse_damaged(self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int) -> None:
-        resend = reason in _WORTH_SENDING_AGAIN and not self._builder.is_arrived(run, source, mep)
+    def _refuse_damaged(
+        self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int, frame: Buffer
+    ) -> None:
+        self._log_refused(reason, 1, len(frame), frame)
+        of_copy = self._builder.refusal_of_copy(run, source, mep)
+        if reason is RejectReason.BAD_CRC:
+            self._note_refused(of_copy, source, mep, is_sound=False)
+        resend = reason in _WORTH_SENDING_AGAIN and of_copy is None
         self._carry_out(self._builder.handle(now_ns, FrameDamaged(reason, source, mep, resend)))
+
+    def _note_refused(self, reason: RejectReason | None, source: int, mep: int, *, is_sound: bool) -> None:
+        """Have compiled code refuse further copies of a fragment that is in its MEP, or too late for it."""
+        if reason is RejectReason.DUPLICATE or reason is RejectReason.LATE:
+            meps = self._builder.pool.meps
+            meps.note_refused(source, mep, is_late=reason is RejectReason.LATE, is_sound=is_sound)

@@ -81,7 +81,7 @@ Outcome SocketIntake::stage_group(void* socket, const ReadingTimes& times, std::
         case FragmentIntake::Staged::refused:
             tally_->unpermitted(origins_[next].descriptor, origins_[next].number, times.now_ns);
             [[fallthrough]];
-        case FragmentIntake::Staged::refused_late: release_first(); return Outcome::paused;
+        case FragmentIntake::Staged::refused_excused: release_first(); return Outcome::paused;
         case FragmentIntake::Staged::refused_in_group: return Outcome::paused;
         }
     }

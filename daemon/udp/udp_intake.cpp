@@ -270,7 +270,7 @@ Outcome UdpIntake::receive(const ReadingTimes& times, std::size_t n_meps)
                     break;
                 }
                 if (answer == FragmentIntake::Staged::refused_in_group) break;
-                if (answer == FragmentIntake::Staged::refused || answer == FragmentIntake::Staged::refused_late) {
+                if (answer == FragmentIntake::Staged::refused || answer == FragmentIntake::Staged::refused_excused) {
                     ++next;
                     continue;
                 }

@@ -29,6 +29,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     CloseOpen,
     Effect,
     MepsAcknowledged,
+    Reject,
     ReturnMeps,
     RevokeMeps,
     SealSlot,
@@ -68,6 +69,7 @@ THREADS = (1, 3)
 Refusal = Callable[[int, int, int], RejectReason | None]
 
 
+OF_COPIES = (RejectReason.DUPLICATE, RejectReason.LATE, RejectReason.BAD_CRC)
 STRANGER = 9
 """A token that no feeder has. The feeders have 0."""
 
@@ -191,13 +193,23 @@ def from_memory_in_python(readout: Readout, frames: Sequence[bytes]) -> None:
 
 
 def seen(effects: Sequence[Effect]) -> list[object]:
-    """Effects, with the places of the fragments of closed MEPs."""
-    return [
-        (repr(effect), effect.record.fragments.tolist(), effect.record.missing)
-        if isinstance(effect, CloseMep)
-        else repr(effect)
-        for effect in effects
-    ]
+    """Effects, with the places of the fragments of closed MEPs.
+
+    Compiled code refuses further copies of a fragment that is in its MEP, or too late for it, without an effect: the
+    first sound copy is answered, and a damaged one needs no answer.
+    """
+    answered: set[Effect] = set()
+    found: list[object] = []
+    for effect in effects:
+        if isinstance(effect, CloseMep):
+            found.append((repr(effect), effect.record.fragments.tolist(), effect.record.missing))
+        elif isinstance(effect, Reject) and effect.reason in OF_COPIES and not effect.resend:
+            if effect.reason is not RejectReason.BAD_CRC and effect not in answered:
+                found.append(repr(effect))
+            answered.add(effect)
+        else:
+            found.append(repr(effect))
+    return found
 
 
 class Input:
@@ -237,7 +249,9 @@ class Input:
                 self.next_mep += 2
             frame = self.source.frame(rng, self.run, *self.queue.popleft())
         elif self.sent and rng.randrange(3) == 0:
-            frame = bytearray(rng.choice(self.sent))
+            frame = bytearray(rng.choice(self.sent) if rng.randrange(2) else self.sent[-1])
+            if frame and not rng.randrange(4):
+                frame[-1] ^= 1
         else:
             mep = max(
                 0, self.next_mep + rng.choice((-40, -3, -2, -1, 0, 1, 63, 64, 1 << 40, (1 << 63) - self.next_mep))

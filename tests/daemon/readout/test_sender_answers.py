@@ -13,10 +13,10 @@ from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mfp import encode_mfp
-from hltnode.protocol.transport.feeder_messages import Hello
+from hltnode.protocol.transport.feeder_messages import Hello, Nack
 from hltnode.protocol.transport.frame_header import encode_frame
 from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
-from tests.daemon.readout.bench import EVENTS, RUN, SECOND, Bench
+from tests.daemon.readout.bench import EVENTS, MS, RUN, SECOND, Bench, nacks
 
 N = 1000
 OTHER_TOKEN = 12345
@@ -253,3 +253,89 @@ def test_sources_are_remembered_for_a_bounded_number_of_tokens() -> None:
     # The next one takes the place of all.
     assert answers.refusal(1, RUN, 2) is None
     assert answers.refusal(MOST_WITH_SOURCES + 1, RUN, 2) == "foreign_source"
+
+
+def with_closed_meps(copy_threads: int) -> tuple[Site, int]:
+    """MEP 0 is acknowledged, MEP 1 is open with the fragment of a. Returns the token of a."""
+    site = Site(copy_threads)
+    token = site.bench.token("a")
+    assert site.send([frame_of(0, 1, token), frame_of(0, 2, site.bench.token("b"))]) == {}
+    site.bench.work()
+    assert site.send([frame_of(1, 1, token)]) == {}
+    site.in_python = 0
+    site.bench.connections.sent.clear()
+    return site, token
+
+
+@pytest.mark.parametrize("copy_threads", [1, 3])
+@pytest.mark.parametrize("mep", [0, 1])
+def test_a_thousand_copies_of_a_fragment_are_answered_once(mep: int, copy_threads: int) -> None:
+    site, token = with_closed_meps(copy_threads)
+    assert site.send([frame_of(mep, 1, token)] * N) == {RejectReason.DUPLICATE: N}
+    assert site.in_python == 1
+    refusals = nacks(site.bench.connections.take())
+    assert refusals == [Nack(RUN, 1, mep, RejectReason.DUPLICATE, False)]
+    assert site.bench.counters.sources[1].fragments == N + 2
+
+
+@pytest.mark.parametrize("copy_threads", [1, 3])
+@pytest.mark.parametrize("mep", [0, 1])
+def test_a_thousand_damaged_copies_of_a_fragment_ask_for_nothing(mep: int, copy_threads: int) -> None:
+    """Their feeder must neither send the fragment again nor count it as lost."""
+    site, token = with_closed_meps(copy_threads)
+    damaged = bytearray(frame_of(mep, 1, token))
+    damaged[-1] ^= 1
+    unreadable_mfp = bytearray(frame_of(mep, 1, token))
+    unreadable_mfp[48] ^= 1
+    assert site.send([bytes(damaged), bytes(unreadable_mfp)] * (N // 2)) == {RejectReason.BAD_CRC: N}
+    assert site.in_python == 1
+    assert nacks(site.bench.connections.take()) == []
+
+
+def test_a_copy_after_damaged_ones_is_told_to_its_feeder() -> None:
+    site, token = with_closed_meps(1)
+    damaged = bytearray(frame_of(1, 1, token))
+    damaged[-1] ^= 1
+    sound = frame_of(1, 1, token)
+    assert site.send([bytes(damaged)] * 3 + [sound] * 3 + [bytes(damaged)] * 3) == {
+        RejectReason.BAD_CRC: 6,
+        RejectReason.DUPLICATE: 3,
+    }
+    assert site.in_python == 2
+    assert nacks(site.bench.connections.take()) == [Nack(RUN, 1, 1, RejectReason.DUPLICATE, False)]
+
+
+def test_each_damaged_fragment_that_is_missing_is_asked_for_again() -> None:
+    site, _ = with_closed_meps(1)
+    for mep in (1, 2):
+        damaged = bytearray(frame_of(mep, 2, site.bench.token("b")))
+        damaged[-1] ^= 1
+        site.bench.connections.sent.clear()
+        assert site.send([bytes(damaged)] * 3) == {RejectReason.BAD_CRC: 3}
+        assert nacks(site.bench.connections.take()) == [Nack(RUN, 2, mep, RejectReason.BAD_CRC, True)] * 3
+
+
+def test_a_fragment_of_a_late_mep_is_refused_as_late_and_as_damaged_by_turns() -> None:
+    site, token = with_closed_meps(1)
+    # MEP 1 is closed without the source of b.
+    for _ in range(20):
+        site.bench.pass_time(100 * MS)
+    assert not site.bench.builder.open
+    sound = frame_of(1, 2, site.bench.token("b"))
+    damaged = bytearray(sound)
+    damaged[-1] ^= 1
+    assert site.send([sound, bytes(damaged)] * N) == {RejectReason.LATE: N, RejectReason.BAD_CRC: N}
+    assert site.in_python == 1
+    assert site.send([frame_of(1, 1, token)]) == {RejectReason.DUPLICATE: 1}
+
+
+def test_copies_are_answered_again_after_each_change_of_meps_and_in_each_turn() -> None:
+    site, token = with_closed_meps(1)
+    copy = frame_of(0, 1, token)
+    # MEP 2 is opened between the copies.
+    assert site.send([copy, copy, frame_of(2, 1, token), copy, copy]) == {RejectReason.DUPLICATE: 4}
+    assert site.in_python == 3
+    site.bench.now += 30 * MS
+    site.bench.connections.sent.clear()
+    assert site.send([copy]) == {RejectReason.DUPLICATE: 1}
+    assert len(nacks(site.bench.connections.take())) == 1
