@@ -335,6 +335,9 @@ def test_copies_are_answered_again_after_each_change_of_meps_and_in_each_turn() 
     # MEP 2 is opened between the copies.
     assert site.send([copy, copy, frame_of(2, 1, token), copy, copy]) == {RejectReason.DUPLICATE: 4}
     assert site.in_python == 3
+    # MEP 1 is closed between them, in compiled code.
+    assert site.send([copy, copy, frame_of(1, 2, site.bench.token("b")), copy, copy]) == {RejectReason.DUPLICATE: 4}
+    assert site.in_python == 5
     site.bench.now += 30 * MS
     site.bench.connections.sent.clear()
     assert site.send([copy]) == {RejectReason.DUPLICATE: 1}
