@@ -154,3 +154,15 @@ async def test_a_feeder_is_not_reported_for_frames_on_the_way_when_its_token_end
         found.bench.hello("a", session="f2", identity=b"new")
         assert found.bench.token("a") != token
         assert await found.take(frame_of(0, token), 2 * UNPERMITTED_FRAMES) == []
+
+
+async def test_a_feeder_is_not_reported_for_frames_on_the_way_while_others_come_and_leave() -> None:
+    """Each change has Python asked for the next frame."""
+    async with site() as found:
+        await found.settle()
+        token = found.bench.token("a")
+        found.bench.leave("a")
+        for _ in range(2 * UNPERMITTED_FRAMES):
+            found.bench.leave("b")
+            found.bench.hello("b")
+            assert await found.take(frame_of(0, token)) == []
