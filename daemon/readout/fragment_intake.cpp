@@ -60,8 +60,7 @@ FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t s
         return reason ? refuse(reason, frame, size, times.now_ns < senders_->late_until_ns) : Staged::not_taken;
     }
     if (header.length > max_mfp_bytes_) return Staged::not_taken;
-    const Fragment fragment{header.run,    header.source,     header.mep,
-                            header.length, found.first_event, found.n_events};
+    const Fragment fragment{header.run, header.source, header.mep, header.length, found.first_event, found.n_events};
     const OpenMeps::Place place = *found.refusal ? OpenMeps::Place{} : meps_->find(fragment);
     if (!place.mep) return refuse_copy(found, frame, size, times);
     const View& slot = slots_[place.mep->slot];
@@ -174,8 +173,8 @@ std::pair<uint64_t, uint64_t> FragmentIntake::take_counts()
 namespace {
 
 std::shared_ptr<FragmentIntake> make_intake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SenderAnswers> senders,
-                                            std::shared_ptr<SourceTable> sources, const nb::sequence& slots, std::size_t max_mfp_bytes, std::size_t n_threads,
-                                            std::size_t piece_bytes)
+                                            std::shared_ptr<SourceTable> sources, const nb::sequence& slots,
+                                            std::size_t max_mfp_bytes, std::size_t n_threads, std::size_t piece_bytes)
 {
     if (!n_threads || !piece_bytes)
         throw nb::value_error("expected at least one thread, and pieces of at least one byte");
@@ -253,8 +252,8 @@ void add_fragment_intake(nb::module_& module)
         .value("FAILED", Outcome::failed)
         .value("ENDED", Outcome::ended);
     nb::class_<FragmentIntake>(module, "FragmentIntake", "Handles fragments of open MEPs")
-        .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("senders"), nb::arg("sources"), nb::arg("slots"), nb::arg("max_mfp_bytes"),
-             nb::arg("n_threads") = 1, nb::arg("piece_bytes") = piece_bytes)
+        .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("senders"), nb::arg("sources"), nb::arg("slots"),
+             nb::arg("max_mfp_bytes"), nb::arg("n_threads") = 1, nb::arg("piece_bytes") = piece_bytes)
         .def("take_range", &take_range, nb::arg("range"), nb::arg("at"), nb::arg("now_ns"), nb::arg("true_ns"),
              nb::arg("end_ns"))
         .def("take_counts", &FragmentIntake::take_counts)

@@ -13,8 +13,8 @@
 
 class ConnectionTally {
   public:
-    // `overhead`: bytes that encryption adds to each part of a message. A connection is reported after `most_unpermitted`
-    // messages without permission in a row, over at least `unpermitted_ns`.
+    // `overhead`: bytes that encryption adds to each part of a message. A connection is reported after
+    // `most_unpermitted` messages without permission in a row, over at least `unpermitted_ns`.
     ConnectionTally(std::size_t overhead, uint64_t most_unpermitted, int64_t unpermitted_ns)
         : overhead_(overhead), most_unpermitted_(most_unpermitted), unpermitted_ns_(unpermitted_ns)
     {
