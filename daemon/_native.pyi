@@ -34,14 +34,58 @@ class OpenMeps:
         """Note a copied fragment of an open MEP; True if the MEP is complete. Raises ValueError."""
 
     def close(self, mep: int) -> None: ...
-    def admit_sender(self, source: int, token: int) -> None:
-        """Note that frames of this source with this token may be built, until `forget_senders`."""
+    def note_refused(self, source: int, mep: int, *, is_late: bool, is_sound: bool) -> None:
+        """Remember a fragment that was refused because it is in its MEP, or too late for it.
 
-    def forget_senders(self) -> None: ...
-    @property
-    def times_forgotten(self) -> int: ...
+        Until a MEP is opened or closed, or `forget_refused`, compiled code refuses further copies; those with the right
+        CRC only if this one had it.
+        """
+
+    def forget_refused(self) -> None: ...
     def cursor(self, slot: int) -> int: ...
     def set_cursor(self, slot: int, at: int) -> None: ...
+
+class SenderAnswers:
+    """Remembers the answers of `FramePermissions.refusal`, each for all frames to which it applies, until `forget`.
+
+    ``late_until_ns``: until this time a frame without permission may have been sent with one that has ended since.
+    ``times_forgotten``: number of calls of `forget`.
+    """
+
+    late_until_ns: int
+    def __init__(self) -> None: ...
+    def permit(self, source: int, token: int) -> None:
+        """Remember that frames of this source with this token may be built."""
+
+    def permits(self, source: int, token: int) -> bool:
+        """Whether frames of this source with this token may be built."""
+
+    def hold(self, token: int) -> None:
+        """Note that a feeder has this token."""
+
+    def release(self, token: int) -> None:
+        """Note that no feeder has this token any more."""
+
+    def refuse_unheld(self) -> None:
+        """Remember that tokens which no feeder has are unknown."""
+
+    def refuse_token(self, token: int) -> None:
+        """Remember that a held token counts as unknown."""
+
+    def refuse_other_runs(self, token: int, run: int) -> None:
+        """Remember that a held token has no permission outside this run."""
+
+    def refuse_other_sources(self, token: int, sources: Sequence[int]) -> None:
+        """Remember that a held token has permission for no source except these."""
+
+    def refusal(self, token: int, run: int, source: int) -> str | None:
+        """The reason to refuse a frame; None without an answer of the rule."""
+
+    def forget(self) -> None:
+        """Forget all answers: feeders have come or left."""
+
+    @property
+    def times_forgotten(self) -> int: ...
 
 class SourceCounters:
     """Counters of one readout source.
@@ -107,13 +151,17 @@ class ConnectionGuard:
 class ConnectionTally:
     """Messages and bytes (on the wire) received on each connection of one socket, by descriptor."""
 
-    def __init__(self, overhead: int) -> None: ...
+    def __init__(self, overhead: int, most_unpermitted: int, unpermitted_ns: int) -> None: ...
     def take(self, descriptor: int, nbytes: int, parts: int) -> bool: ...
-    def unpermitted(self, descriptor: int, number: int, now_ns: int) -> tuple[int, int]:
+    def unpermitted(self, descriptor: int, number: int, now_ns: int) -> None:
         """Count a message without permission, by its number on its connection from 1.
 
-        Returns how many have come in a row, without a permitted one between them, and the time of the first.
+        The connection is reported after `most_unpermitted` in a row, without a permitted one between them, over at
+        least `unpermitted_ns`.
         """
+
+    def take_reported(self) -> list[int]:
+        """Descriptors of the connections reported since the last call."""
 
     def empty(self) -> None: ...
     def of(self, descriptor: int) -> tuple[int, int]: ...
@@ -146,6 +194,7 @@ class FragmentIntake:
     def __init__(
         self,
         meps: OpenMeps,
+        senders: SenderAnswers,
         sources: SourceTable,
         slots: Sequence[memoryview],
         max_mfp_bytes: int,
@@ -158,7 +207,13 @@ class FragmentIntake:
         """Process frames of shared memory from `at` on; returns start and end of the last frame, and the next start."""
 
     def take_counts(self) -> tuple[int, int]:
-        """Frames and bytes processed since the last call."""
+        """Frames and bytes processed since the last call, refused ones included."""
+
+    def take_refused(self) -> list[tuple[str, int, int, bytes]]:
+        """Frames refused since the last call: reason, number, size of the first frame and its start.
+
+        The start is the header, or the whole frame if it is shorter.
+        """
 
     @property
     def last_mep(self) -> int:

@@ -4,6 +4,7 @@
 #include "event_building/open_meps.h"
 #include "monitoring/source_table.h"
 #include "readout/fragment_intake.h"
+#include "readout/sender_answers.h"
 #include "readout/socket_intake.h"
 #include "security/connection_guard.h"
 #include "security/connection_tally.h"
@@ -16,6 +17,7 @@ NB_MODULE(_native, module)
     module.doc() = "Intake of fragments into open MEPs";
     add_open_meps(module);
     add_source_table(module);
+    add_sender_answers(module);
     add_connection_guard(module);
     add_connection_tally(module);
     add_fragment_intake(module);

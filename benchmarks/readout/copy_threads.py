@@ -14,6 +14,7 @@ import numpy as np
 import zmq
 
 from benchmarks.measure import Result
+from hltnode.daemon._native import SenderAnswers
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
@@ -65,6 +66,7 @@ class Readout:
             self.counters,
             self.carry_out,
             lambda _token, _run, _source: None,
+            SenderAnswers(),
             max_frame_bytes=16 << 20,
             clock=ReadingClock(time.monotonic_ns),
             copy_threads=copy_threads,

@@ -17,6 +17,7 @@ import uvloop
 import zmq
 
 from benchmarks.measure import Comparison, Result, Stopwatch, Throughput, compare_in_turn
+from hltnode.daemon._native import SenderAnswers
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
@@ -226,6 +227,7 @@ async def receive_frames(
         counters,
         carry_out,
         lambda _token, _run, _source: None,
+        SenderAnswers(),
         max_frame_bytes=16 << 20,
         clock=ReadingClock(time.monotonic_ns),
     )

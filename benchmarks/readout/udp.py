@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.measure import Result
 from benchmarks.readout.real_readout import MIB, cpu_seconds, process, status_of
-from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SourceTable, UdpIntake
+from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SenderAnswers, SourceTable, UdpIntake
 from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.processing.na62.offline.simulation.decays import Decay
 from hltnode.processing.na62.offline.simulation.events import Conditions, simulated_event
@@ -163,7 +163,7 @@ def bare_cost(bare: Path, generator: Path, packets: Path) -> Cost:
 def intake_cost(generator: Path, packets: Path) -> Cost:
     """The cost of the intake: the processor time of its thread, and of the hand-over in this thread."""
     slot = np.zeros(1024, np.uint8)
-    fragments = FragmentIntake(OpenMeps(1, 1024), SourceTable(), [slot.data], MIB)
+    fragments = FragmentIntake(OpenMeps(1, 1024), SenderAnswers(), SourceTable(), [slot.data], MIB)
     intake = UdpIntake(
         fragments, "127.0.0.1", 0, n_sockets=1, receive_bytes=RECEIVE_BYTES, packets_per_mep=PACKETS_PER_MEP,
         events_per_packet=EVENTS_PER_PACKET, open_meps=32, datagram_bytes=PACKET_BYTES, flush_ns=100_000_000,

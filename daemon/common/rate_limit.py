@@ -15,15 +15,18 @@ class RateLimit:
         self._clock_ns = clock_ns
         self._seen: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
 
-    def due(self, key: Hashable) -> int | None:
-        """Number of lines suppressed since the last line of `key` if a line is due now, else None."""
+    def due(self, key: Hashable, n: int = 1) -> int | None:
+        """Number of lines suppressed since the last line of `key` if a line is due now, else None.
+
+        `n`: number of lines that this one stands for.
+        """
         now = self._clock_ns()
         last, left_out = self._seen.get(key, (now - self._interval_ns, 0))
         if now - last < self._interval_ns:
-            self._seen[key] = (last, left_out + 1)
+            self._seen[key] = (last, left_out + n)
             return None
         self._seen[key] = (now, 0)
         self._seen.move_to_end(key)
         if len(self._seen) > MAX_LIMITED_KEYS:
             self._seen.popitem(last=False)
-        return left_out
+        return left_out + n - 1

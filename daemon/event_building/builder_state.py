@@ -15,6 +15,8 @@ from hltnode.protocol.transport.mep_ranges import as_ranges
 
 # Most open MEPs in the text of the history: a full node may have thousands.
 SHOWN_OPEN = 64
+# Refusals of fragments that are in their MEP, or too late for it.
+_AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
 _PADDING = ALIGNMENT - 1
 _WHOLE = -ALIGNMENT
 
@@ -154,6 +156,17 @@ class BuilderState:
         elif mep.arrived.bytes + needed > self._mep_bytes:
             return RejectReason.OVERSIZED
         return Place(mep.slot, self.pool.meps.cursor(mep.slot), size, source, mep)
+
+    def refusal_of_copy(self, run: int, source: int, mep_id: int) -> RejectReason | None:
+        """The reason to refuse every copy of a fragment: it is in its MEP, or too late for it. Otherwise None."""
+        column = self._column_of.get(source)
+        if column is None or run != self.run:
+            return None
+        mep = self.open.get(mep_id)
+        if mep is not None:
+            return RejectReason.DUPLICATE if mep.arrived.has(column) else None
+        refusal = self._closed_meps.refusal(mep_id, 1 << column)
+        return refusal if refusal in _AT_NODE else None
 
     def _foreign(self, run: int) -> RejectReason:
         """The reason to refuse a fragment of another run or of an unknown source."""

@@ -25,6 +25,7 @@ void OpenMeps::start_run(uint32_t run, const std::vector<uint16_t>& sources)
     run_ = run;
     n_sources_ = sources.size();
     open_.clear();
+    n_refused_ = 0;
     std::fill(columns_.begin(), columns_.end(), -1);
     for (std::size_t i = 0; i < sources.size(); ++i) columns_[sources[i]] = static_cast<int32_t>(i);
 }
@@ -34,20 +35,35 @@ void OpenMeps::open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t 
 {
     if (slot >= cursors_.size() || fragments->capacity() != n_sources_)
         throw nb::value_error("expected an existing slot, and room for one fragment of each source");
+    n_refused_ = 0;
     open_.insert_or_assign(mep, Entry{slot, first_event, n_events, std::move(fragments)});
 }
 
-void OpenMeps::forget_senders()
+void OpenMeps::note_refused(uint16_t source, uint64_t mep, bool is_late, bool is_sound)
 {
-    std::fill(senders_.begin(), senders_.end(), Sender{});
-    ++times_forgotten_;
+    for (std::size_t i = 0; i < n_refused_; ++i) {
+        if (refused_[i].source == source && refused_[i].mep == mep) {
+            refused_[i].is_sound |= is_sound;
+            return;
+        }
+    }
+    if (n_refused_ == max_refused) n_refused_ = 0;
+    refused_[n_refused_++] = {source, mep, is_late, is_sound};
+}
+
+const char* OpenMeps::refusal(uint32_t run, uint16_t source, uint64_t mep, bool is_sound) const
+{
+    for (std::size_t i = 0; run == run_ && i < n_refused_; ++i) {
+        const RefusedFragment& refused = refused_[i];
+        if (refused.source == source && refused.mep == mep && (refused.is_sound || !is_sound))
+            return refused.is_late ? "late" : "duplicate";
+    }
+    return nullptr;
 }
 
 OpenMeps::Place OpenMeps::find(const Fragment& fragment)
 {
     const Place none{nullptr, 0, 0};
-    const Sender& sender = senders_[fragment.source];
-    if (!sender.is_known || sender.token != fragment.token) return none;
     const int32_t of_source = columns_[fragment.source];
     if (of_source < 0 || fragment.run != run_) return none;
     const auto found = open_.find(fragment.mep);
@@ -116,9 +132,9 @@ void add_open_meps(nb::module_& module)
         .def("add", nb::overload_cast<uint64_t, uint16_t, int64_t, uint32_t, int64_t>(&OpenMeps::add), nb::arg("mep"),
              nb::arg("source"), nb::arg("offset"), nb::arg("size"), nb::arg("now_ns"))
         .def("close", &OpenMeps::close, nb::arg("mep"))
-        .def("admit_sender", &OpenMeps::admit_sender, nb::arg("source"), nb::arg("token"))
-        .def("forget_senders", &OpenMeps::forget_senders)
-        .def_prop_ro("times_forgotten", &OpenMeps::times_forgotten)
+        .def("note_refused", &OpenMeps::note_refused, nb::arg("source"), nb::arg("mep"), nb::kw_only(),
+             nb::arg("is_late"), nb::arg("is_sound"))
+        .def("forget_refused", &OpenMeps::forget_refused)
         .def(
             "cursor", [](OpenMeps& self, std::size_t slot) { return self.cursor(slot); }, nb::arg("slot"))
         .def(

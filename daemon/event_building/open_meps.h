@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,7 +73,6 @@ struct Fragment {
     uint32_t size;
     uint64_t first_event;
     uint16_t n_events;
-    uint64_t token = 0;
 };
 
 class OpenMeps {
@@ -90,7 +90,7 @@ class OpenMeps {
     };
 
     OpenMeps(std::size_t n_slots, int64_t mep_bytes)
-        : mep_bytes_(mep_bytes), cursors_(n_slots), columns_(n_source_ids, -1), senders_(n_source_ids)
+        : mep_bytes_(mep_bytes), cursors_(n_slots), columns_(n_source_ids, -1)
     {
     }
 
@@ -99,16 +99,21 @@ class OpenMeps {
 
     void open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t n_events,
               std::shared_ptr<MepFragments> fragments);
-    void close(uint64_t mep) { open_.erase(mep); }
+    void close(uint64_t mep)
+    {
+        open_.erase(mep);
+        n_refused_ = 0;
+    }
 
-    // Notes that frames of this source with this token may be built, until `forget_senders`.
-    void admit_sender(uint16_t source, uint64_t token) { senders_[source] = {token, true}; }
+    // Notes that the event builder has refused a fragment that is in its MEP (`duplicate`) or too late for it. The
+    // answer is valid until a MEP is opened or closed, or `forget_refused`. A copy with the right CRC needs the answer
+    // to one with the right CRC (`is_sound`), which its feeder was told.
+    void note_refused(uint16_t source, uint64_t mep, bool is_late, bool is_sound);
 
-    // Has all frames checked again (frame_permissions.py): feeders have come or left.
-    void forget_senders();
+    // The reason to refuse a copy of that fragment (a RejectReason value), or null.
+    const char* refusal(uint32_t run, uint16_t source, uint64_t mep, bool is_sound) const;
 
-    // Number of calls of `forget_senders`.
-    uint64_t times_forgotten() const { return times_forgotten_; }
+    void forget_refused() { n_refused_ = 0; }
 
     // Offset of the next fragment in a slot, in bytes.
     int64_t& cursor(std::size_t slot) { return cursors_.at(slot); }
@@ -136,19 +141,21 @@ class OpenMeps {
     bool add(uint64_t mep, uint16_t source, int64_t offset, uint32_t size, int64_t now_ns);
 
   private:
-    // Unknown until a frame of the source has passed the check.
-    struct Sender {
-        uint64_t token = 0;
-        bool is_known = false;
+    struct RefusedFragment {
+        uint16_t source;
+        uint64_t mep;
+        bool is_late, is_sound;
     };
 
     static constexpr std::size_t n_source_ids = std::size_t{1} << 16;
+    // More different fragments than one connection repeats in a turn of the event loop.
+    static constexpr std::size_t max_refused = 64;
 
     int64_t mep_bytes_;
     std::vector<int64_t> cursors_;
     std::vector<int32_t> columns_;  // by source id; -1 for a source outside the run
-    std::vector<Sender> senders_;   // by source id
-    uint64_t times_forgotten_ = 0;
+    std::array<RefusedFragment, max_refused> refused_{};
+    std::size_t n_refused_ = 0;
     std::size_t n_sources_ = 0;
     uint32_t run_ = 0;
     std::unordered_map<uint64_t, Entry> open_;

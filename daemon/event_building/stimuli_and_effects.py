@@ -212,7 +212,7 @@ class FragmentArrived(NamedTuple):
 
 
 class FrameDamaged(NamedTuple):
-    """A frame with a readable header and damaged content. ``resend``: sending it again may help."""
+    """A frame with a readable header and damaged content. ``resend``: the fragment is needed and must be sent again."""
 
     reason: RejectReason
     source: int

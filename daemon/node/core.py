@@ -95,7 +95,6 @@ class NodeCore:
             max_feeders=config.builder.max_feeders,
             sources=config.builder.expected_sources,
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
-            permissions_changed=self.builder.pool.meps.forget_senders,
             admit=self.conditions_of_runs.admit,
         )
         self.acknowledgements = Acknowledgements()

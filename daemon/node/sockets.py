@@ -144,6 +144,7 @@ class NodeSockets:
             counters,
             executor.carry_out,
             core.registry.permissions.refusal,
+            core.registry.permissions.answers,
             max_frame_bytes=config.network.max_frame_bytes,
             clock=core.clock,
             copy_threads=config.network.copy_threads,

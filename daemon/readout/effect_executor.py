@@ -24,9 +24,13 @@ from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Missed, Nack
 
 LOG_INTERVAL_NS = 10_000_000_000
+# A refusal that asks for nothing is repeated after this time at the earliest: a feeder sends no such fragment again, so
+# more copies come from a peer with its token.
+SAME_REFUSAL_NS = 25_000_000
+# Most refusals that are remembered for it.
+MOST_ANSWERED = 4096
 # Most source ids in one log line.
 SHOWN_SOURCES = 32
-_WITHOUT_PERMISSION = frozenset({RejectReason.UNKNOWN_TOKEN, RejectReason.FOREIGN_SOURCE})
 
 log = get_logger("effect_executor")
 
@@ -74,6 +78,8 @@ class EffectExecutor:
         self._taps = taps
         self._true_time_of = true_time_of
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+        self._answered: dict[tuple[bytes, int, RejectReason, int, int], int] = {}
+        """Times of the last refusals, by feeder, run, reason, source and MEP."""
         self.waited_ns = 0
         """Time from the first datagram of a MEP until its fragments are handed over; 0 for other input."""
 
@@ -99,30 +105,35 @@ class EffectExecutor:
                 self._connections.send(self._registry.identities(effect.run), Credit(effect.run, effect.meps))
 
     def _reject(self, reject: Reject) -> None:
-        left_out = self._limit.due(("reject", reject.reason))
-        if left_out is not None:
-            log.warning(
-                "fragment_rejected",
-                reason=reject.reason,
-                run=reject.run,
-                source=reject.source,
-                mep=reject.mep,
-                left_out=left_out,
-            )
         owner = self._registry.owner_of(reject.run, reject.source)
-        # The feeder of the source has not sent a frame without permission, so it gets no answer to it.
-        if owner is None or reject.reason in _WITHOUT_PERMISSION:
+        if owner is None:
             return
         # The run of a known feeder is kept: its fragments are accepted when it is the current run again.
         resend = reject.resend or reject.reason is RejectReason.FOREIGN_RUN
-        self._counters.nacks_sent += 1
-        nack = Nack(reject.run, reject.source, reject.mep, reject.reason, resend)
-        if not self._connections.delivers(owner, nack):
-            # Without it the feeder would wait for the fragment to arrive, and the node for the fragment.
-            self._registry.keep_unsent(nack)
+        if not resend and not self._is_answer_due(owner, reject):
+            return
+        # Without `resend` a damaged copy of a fragment that has arrived: its feeder must not count that one as lost.
+        if resend or reject.reason is not RejectReason.BAD_CRC:
+            self._counters.nacks_sent += 1
+            nack = Nack(reject.run, reject.source, reject.mep, reject.reason, resend)
+            if not self._connections.delivers(owner, nack):
+                # Without it the feeder would wait for the fragment to arrive, and the node for the fragment.
+                self._registry.keep_unsent(nack)
         if reject.mep in self._acknowledgements.done(reject.run):
             # The feeder has missed the acknowledgement, or it would not have sent this fragment.
             self._connections.send((owner,), Ack(reject.run, ((reject.mep, reject.mep),)))
+
+    def _is_answer_due(self, owner: bytes, reject: Reject) -> bool:
+        """Whether the feeder was not told the same refusal just now."""
+        now_ns = self._clock_ns()
+        key = (owner, reject.run, reject.reason, reject.source, reject.mep)
+        last_ns = self._answered.get(key)
+        if last_ns is not None and now_ns - last_ns < SAME_REFUSAL_NS:
+            return False
+        if len(self._answered) >= MOST_ANSWERED:
+            self._answered.clear()
+        self._answered[key] = now_ns
+        return True
 
     def _incomplete(self, mep: MepRecord) -> None:
         """Tell the feeders before the acknowledgement, after which they forget their fragments."""

@@ -23,7 +23,6 @@ class FeederRegistry:
         max_feeders: most feeders of a run.
         sources: the expected sources; None for the union of the announced sources.
         max_events_per_mep: most events of one MEP.
-        permissions_changed: called when frames of a feeder may no longer be accepted.
         admit: called before a run begins; raises ValueError, which names the run, if the node cannot process it because
             it has no conditions.
     """
@@ -38,10 +37,9 @@ class FeederRegistry:
         max_feeders: int,
         sources: tuple[int, ...] | None,
         max_events_per_mep: int,
-        permissions_changed: Callable[[], None],
         admit: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self.permissions = FramePermissions(permissions_changed)
+        self.permissions = FramePermissions()
         """The tokens of the feeders of all runs."""
         self.chain = chain
         """The chain that the node runs; feeders of another chain are refused."""
@@ -137,13 +135,18 @@ class FeederRegistry:
                 f"this connection belongs to feeder {bound[1].hello.feeder} of run {bound[0].run}",
             )
         known = run.find(hello.feeder)
-        was = None if known is None else (known.hello.sources, known.gone, known.replaced)
+        was_permitted = (
+            known is not None
+            and not (known.gone or known.replaced)
+            and all(run.may_send(known, source) for source in hello.sources)
+        )
+        sources = None if known is None else known.hello.sources
         feeder, before = run.join(now_ns, identity, hello, done)
         if known is not None and known is not feeder:
             self.permissions.end(known)
         self.permissions.give(run, feeder)
-        if known is not feeder or was != (hello.sources, False, False):
-            # Its sources may have had another feeder.
+        if known is not feeder or not was_permitted or sources != hello.sources:
+            # Its sources may have had another feeder. After a hello that changes nothing all answers stay valid.
             self.permissions.recheck()
         if before is not None:
             self._by_identity.pop(before, None)

@@ -2,9 +2,11 @@
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 
 #include "../../protocol/crc32c.h"
 #include "../../protocol/fragment_frame.h"
@@ -29,10 +31,11 @@ bool ReadingTimes::is_over() const
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() >= end_ns;
 }
 
-FragmentIntake::FragmentIntake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SourceTable> sources,
-                               std::vector<View> slots, std::size_t max_mfp_bytes, std::size_t n_threads,
-                               std::size_t piece_bytes)
+FragmentIntake::FragmentIntake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SenderAnswers> senders,
+                               std::shared_ptr<SourceTable> sources, std::vector<View> slots, std::size_t max_mfp_bytes,
+                               std::size_t n_threads, std::size_t piece_bytes)
     : meps_(std::move(meps)),
+      senders_(std::move(senders)),
       sources_(std::move(sources)),
       slots_(std::move(slots)),
       max_mfp_bytes_(max_mfp_bytes),
@@ -50,12 +53,16 @@ FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t s
 {
     if (!is_on) return Staged::not_taken;
     const InspectedFrame found(frame, size);
-    if (!found.is_readable || *found.refusal || found.header.length > max_mfp_bytes_) return Staged::not_taken;
     const FrameHeader& header = found.header;
-    const Fragment fragment{header.run,        header.source,  header.mep,  header.length,
-                            found.first_event, found.n_events, header.token};
-    const OpenMeps::Place place = meps_->find(fragment);
-    if (!place.mep) return Staged::not_taken;
+    if (!found.is_readable) return refuse(found.refusal, frame, size, false);
+    if (!senders_->permits(header.source, header.token)) {
+        const char* const reason = senders_->refusal(header.token, header.run, header.source);
+        return reason ? refuse(reason, frame, size, times.now_ns < senders_->late_until_ns) : Staged::not_taken;
+    }
+    if (header.length > max_mfp_bytes_) return Staged::not_taken;
+    const Fragment fragment{header.run, header.source, header.mep, header.length, found.first_event, found.n_events};
+    const OpenMeps::Place place = *found.refusal ? OpenMeps::Place{} : meps_->find(fragment);
+    if (!place.mep) return refuse_copy(found, frame, size, times);
     const View& slot = slots_[place.mep->slot];
     const auto offset = static_cast<std::size_t>(place.offset);
     if (offset > slot.size() || header.length > slot.size() - offset) return Staged::not_taken;
@@ -65,6 +72,39 @@ FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t s
     staged_.push_back({place, fragment, size, is_shared, crc.announced, place.mep->fragments->last_ns, jobs_.size()});
     staged_bytes_ += size;
     return meps_->add(place, fragment, times.now_ns) ? Staged::complete : Staged::placed;
+}
+
+// Refuses a frame without a place if it is a copy of a fragment that was refused before; leaves others to Python.
+FragmentIntake::Staged FragmentIntake::refuse_copy(const InspectedFrame& found, const uint8_t* frame, std::size_t size,
+                                                   const ReadingTimes& times)
+{
+    const FrameHeader& header = found.header;
+    if (!meps_->refusal(header.run, header.source, header.mep, false)) return Staged::not_taken;
+    const bool is_sound = copy_and_check(frame, size, nullptr, copy_);
+    if (is_sound && *found.refusal) return Staged::not_taken;
+    const char* const reason = meps_->refusal(header.run, header.source, header.mep, is_sound);
+    if (!reason) return Staged::not_taken;
+    const Staged answer = refuse(is_sound ? reason : "bad_crc", frame, size, true);
+    if (answer == Staged::refused_excused) sources_->count(header.source, size, times.true_ns);
+    return answer;
+}
+
+FragmentIntake::Staged FragmentIntake::refuse(const char* reason, const uint8_t* frame, std::size_t size,
+                                              bool is_excused)
+{
+    // A group may be staged again from any of its frames on, and no frame counts twice.
+    if (!staged_.empty()) return Staged::refused_in_group;
+    ++n_frames_;
+    n_bytes_ += size;
+    const auto is_reason = [reason](const Refusals& each) { return std::string_view(each.reason) == reason; };
+    if (const auto known = std::find_if(refused_.begin(), refused_.end(), is_reason); known != refused_.end()) {
+        ++known->n;
+    } else {
+        Refusals first{reason, 1, size, {}};
+        std::copy_n(frame, std::min(size, first.head.size()), first.head.begin());
+        refused_.push_back(first);
+    }
+    return is_excused ? Staged::refused_excused : Staged::refused;
 }
 
 // A fragment is split into pieces, so that threads share the copy of a large one.
@@ -132,16 +172,26 @@ std::pair<uint64_t, uint64_t> FragmentIntake::take_counts()
 
 namespace {
 
-std::shared_ptr<FragmentIntake> make_intake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SourceTable> sources,
-                                            const nb::sequence& slots, std::size_t max_mfp_bytes, std::size_t n_threads,
-                                            std::size_t piece_bytes)
+std::shared_ptr<FragmentIntake> make_intake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SenderAnswers> senders,
+                                            std::shared_ptr<SourceTable> sources, const nb::sequence& slots,
+                                            std::size_t max_mfp_bytes, std::size_t n_threads, std::size_t piece_bytes)
 {
     if (!n_threads || !piece_bytes)
         throw nb::value_error("expected at least one thread, and pieces of at least one byte");
     std::vector<View> views;
     for (const nb::handle slot : slots) views.emplace_back(slot.ptr(), PyBUF_WRITABLE);
-    return std::make_shared<FragmentIntake>(std::move(meps), std::move(sources), std::move(views), max_mfp_bytes,
-                                            n_threads, piece_bytes);
+    return std::make_shared<FragmentIntake>(std::move(meps), std::move(senders), std::move(sources), std::move(views),
+                                            max_mfp_bytes, n_threads, piece_bytes);
+}
+
+// The refused frames since the last call, by reason: how many, bytes of the first, and its start, at most a header.
+std::vector<nb::tuple> take_refused(FragmentIntake& intake)
+{
+    std::vector<nb::tuple> taken;
+    for (const FragmentIntake::Refusals& each : intake.take_refused())
+        taken.push_back(nb::make_tuple(each.reason, each.n, each.size,
+                                       nb::bytes(each.head.data(), std::min(each.size, each.head.size()))));
+    return taken;
 }
 
 // Handles the frames of a range from `at` on. Returns the outcome, begin and end of the frame that is left to Python,
@@ -164,7 +214,8 @@ nb::tuple take_range(FragmentIntake& intake, const nb::handle& range, std::size_
                 break;
             }
             std::size_t n_staged = 0;
-            while (outcome == Outcome::empty && next < frames.size() && !intake.is_full()) {
+            bool is_group_over = false;
+            while (outcome == Outcome::empty && !is_group_over && next < frames.size() && !intake.is_full()) {
                 const FrameInRange frame = frame_in_range(frames.bytes(), frames.size(), next);
                 begin = next, end = frame.end, next = frame.next;
                 staged[n_staged] = {begin, end, next};
@@ -172,6 +223,12 @@ nb::tuple take_range(FragmentIntake& intake, const nb::handle& range, std::size_
                 case FragmentIntake::Staged::not_taken: outcome = Outcome::left; break;
                 case FragmentIntake::Staged::complete: outcome = Outcome::complete; [[fallthrough]];
                 case FragmentIntake::Staged::placed: ++n_staged; break;
+                case FragmentIntake::Staged::refused:
+                case FragmentIntake::Staged::refused_excused: is_group_over = true; break;
+                case FragmentIntake::Staged::refused_in_group:
+                    is_group_over = true;
+                    next = begin;
+                    break;
                 }
             }
             const std::size_t n_taken = intake.take_staged(times);
@@ -195,11 +252,12 @@ void add_fragment_intake(nb::module_& module)
         .value("FAILED", Outcome::failed)
         .value("ENDED", Outcome::ended);
     nb::class_<FragmentIntake>(module, "FragmentIntake", "Handles fragments of open MEPs")
-        .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("sources"), nb::arg("slots"), nb::arg("max_mfp_bytes"),
-             nb::arg("n_threads") = 1, nb::arg("piece_bytes") = piece_bytes)
+        .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("senders"), nb::arg("sources"), nb::arg("slots"),
+             nb::arg("max_mfp_bytes"), nb::arg("n_threads") = 1, nb::arg("piece_bytes") = piece_bytes)
         .def("take_range", &take_range, nb::arg("range"), nb::arg("at"), nb::arg("now_ns"), nb::arg("true_ns"),
              nb::arg("end_ns"))
         .def("take_counts", &FragmentIntake::take_counts)
+        .def("take_refused", &take_refused)
         .def_prop_ro("last_mep", &FragmentIntake::last_mep)
         .def_rw("is_on", &FragmentIntake::is_on);
 }

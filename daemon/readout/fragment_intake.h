@@ -1,10 +1,13 @@
 // Handles the fragments of open MEPs in compiled code: checks each, copies it to its place in the slot with its CRC,
-// and adds it to its MEP. All other frames are left, unchanged and not counted, to frame_handler.py: the first
-// fragments of MEPs, refused fragments, damaged frames.
+// and adds it to its MEP. It refuses and counts unreadable frames, frames whose token the rule has refused before, and
+// copies of a fragment that was refused before.
+// All other frames are left, unchanged and not counted, to frame_handler.py: the first fragments of MEPs, other refused
+// fragments, damaged frames.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,9 +15,13 @@
 #include <vector>
 
 #include "../../protocol/buffer_view.h"
+#include "../../protocol/transport_frame.h"
 #include "../event_building/open_meps.h"
 #include "../monitoring/source_table.h"
 #include "copy_threads.h"
+#include "sender_answers.h"
+
+struct InspectedFrame;
 
 // Why a loop over frames ends.
 enum class Outcome {
@@ -38,10 +45,25 @@ struct ReadingTimes {
 // with all places, is the same as with one frame at a time. With one thread each group has one frame.
 class FragmentIntake {
   public:
-    enum class Staged { not_taken, placed, complete };
+    enum class Staged {
+        not_taken,
+        placed,
+        complete,
+        refused,           // and counted: no correct feeder sends this frame
+        refused_excused,   // and counted: a correct feeder may have sent this frame
+        refused_in_group,  // not counted: it must be staged again in a group of its own
+    };
+    // Refused frames of one reason since the last call of `take_refused`.
+    struct Refusals {
+        const char* reason;
+        uint64_t n;
+        std::size_t size;  // bytes of the first of these frames
+        std::array<uint8_t, frame_header_size> head;
+    };
 
-    FragmentIntake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SourceTable> sources, std::vector<View> slots,
-                   std::size_t max_mfp_bytes, std::size_t n_threads, std::size_t piece_bytes);
+    FragmentIntake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SenderAnswers> senders,
+                   std::shared_ptr<SourceTable> sources, std::vector<View> slots, std::size_t max_mfp_bytes,
+                   std::size_t n_threads, std::size_t piece_bytes);
     FragmentIntake(const FragmentIntake&) = delete;
     FragmentIntake& operator=(const FragmentIntake&) = delete;
 
@@ -60,8 +82,10 @@ class FragmentIntake {
     // The MEP of the last fragment that was added.
     uint64_t last_mep() const { return last_mep_; }
 
-    // Frames and bytes added since the last call.
+    // Frames and bytes added or refused since the last call.
     std::pair<uint64_t, uint64_t> take_counts();
+
+    std::vector<Refusals> take_refused() { return std::exchange(refused_, {}); }
 
     // If false, all frames are left to Python.
     bool is_on = true;
@@ -77,10 +101,13 @@ class FragmentIntake {
         std::size_t end_of_jobs;
     };
 
+    Staged refuse_copy(const InspectedFrame& found, const uint8_t* frame, std::size_t size, const ReadingTimes& times);
+    Staged refuse(const char* reason, const uint8_t* frame, std::size_t size, bool is_excused);
     void add_jobs(const uint8_t* mfp, uint8_t* to, std::size_t size, uint32_t crc);
     bool is_sound(const StagedFrame& frame, std::size_t first_job) const;
 
     std::shared_ptr<OpenMeps> meps_;
+    std::shared_ptr<SenderAnswers> senders_;
     std::shared_ptr<SourceTable> sources_;
     std::vector<View> slots_;
     std::size_t max_mfp_bytes_;
@@ -94,6 +121,7 @@ class FragmentIntake {
     std::size_t n_alone_ = 0;  // number of next frames that get a group each
     uint64_t last_mep_ = 0;
     uint64_t n_frames_ = 0, n_bytes_ = 0;
+    std::vector<Refusals> refused_;  // at most one entry of each reason
 };
 
 void add_fragment_intake(nanobind::module_& module);

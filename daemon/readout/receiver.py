@@ -71,7 +71,7 @@ class Receiver:
             if outcome is Outcome.LEFT:
                 frame, descriptor, number = intake.left_frame()
                 if not handler.frame_arrived(frame):
-                    self._received.unpermitted(descriptor, number, clock.now_ns)
+                    self._received.tally.unpermitted(descriptor, number, clock.now_ns)
             elif outcome is Outcome.FAILED:
                 raise zmq.ZMQError(intake.error)
             elif outcome is not Outcome.COMPLETE:

@@ -52,14 +52,17 @@ Outcome SocketIntake::receive(std::uintptr_t socket, const ReadingTimes& times)
         std::size_t n_staged = 0;
         const Outcome outcome = stage_group(reinterpret_cast<void*>(socket), times, n_staged);
         const std::size_t n_taken = intake_->take_staged(times);
-        for (std::size_t n = n_taken; n; --n) {
-            close_(&messages_[first_]);
-            init_(&messages_[first_++]);
-        }
+        for (std::size_t n = n_taken; n; --n) release_first();
         if (n_taken < n_staged) return Outcome::left;
         if (outcome != Outcome::paused) return outcome;
     }
     return Outcome::paused;
+}
+
+void SocketIntake::release_first()
+{
+    close_(&messages_[first_]);
+    init_(&messages_[first_++]);
 }
 
 Outcome SocketIntake::stage_group(void* socket, const ReadingTimes& times, std::size_t& n_staged)
@@ -75,6 +78,11 @@ Outcome SocketIntake::stage_group(void* socket, const ReadingTimes& times, std::
         case FragmentIntake::Staged::not_taken: return Outcome::left;
         case FragmentIntake::Staged::complete: ++n_staged; return Outcome::complete;
         case FragmentIntake::Staged::placed: ++n_staged; break;
+        case FragmentIntake::Staged::refused:
+            tally_->unpermitted(origins_[next].descriptor, origins_[next].number, times.now_ns);
+            [[fallthrough]];
+        case FragmentIntake::Staged::refused_excused: release_first(); return Outcome::paused;
+        case FragmentIntake::Staged::refused_in_group: return Outcome::paused;
         }
     }
     return Outcome::paused;

@@ -39,10 +39,13 @@ class SocketIntake {
         uint64_t number = 0;
     };
 
+    // Releases the first message that is not handled yet.
+    void release_first();
+
     // Receives the next message. Returns no value on success, otherwise the reason why there is none.
     std::optional<Outcome> receive_one(void* socket, const ReadingTimes& times);
 
-    // Stages messages until the group is full (paused) or ends for another reason.
+    // Stages messages until the group is full or a frame is refused (paused), or the group ends for another reason.
     Outcome stage_group(void* socket, const ReadingTimes& times, std::size_t& n_staged);
 
     int (*init_)(ZmqMessage*);

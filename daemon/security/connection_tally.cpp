@@ -1,6 +1,9 @@
 #include "connection_tally.h"
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
 
 namespace nb = nanobind;
 
@@ -31,9 +34,9 @@ std::optional<uint64_t> ConnectionTally::take(int descriptor, std::size_t nbytes
     return connection.messages;
 }
 
-std::pair<uint64_t, int64_t> ConnectionTally::unpermitted(int descriptor, uint64_t number, int64_t now_ns)
+void ConnectionTally::unpermitted(int descriptor, uint64_t number, int64_t now_ns)
 {
-    if (descriptor < 0) return {0, now_ns};
+    if (descriptor < 0) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     Connection& connection = at(descriptor);
     if (!connection.unpermitted || number != connection.last_unpermitted + 1) {
@@ -41,7 +44,16 @@ std::pair<uint64_t, int64_t> ConnectionTally::unpermitted(int descriptor, uint64
         connection.unpermitted_since_ns = now_ns;
     }
     connection.last_unpermitted = number;
-    return {++connection.unpermitted, connection.unpermitted_since_ns};
+    // Not each further message: the limiter may take a while to end a fast connection.
+    if (++connection.unpermitted % most_unpermitted_ || now_ns - connection.unpermitted_since_ns < unpermitted_ns_)
+        return;
+    if (std::find(reported_.begin(), reported_.end(), descriptor) == reported_.end()) reported_.push_back(descriptor);
+}
+
+std::vector<int> ConnectionTally::take_reported()
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::exchange(reported_, {});
 }
 
 void ConnectionTally::empty()
@@ -83,7 +95,8 @@ void add_connection_tally(nb::module_& module)
 {
     nb::class_<ConnectionTally>(module, "ConnectionTally",
                                 "Messages and bytes received on each connection of one socket")
-        .def(nb::init<std::size_t>(), nb::arg("overhead"))
+        .def(nb::init<std::size_t, uint64_t, int64_t>(), nb::arg("overhead"), nb::arg("most_unpermitted"),
+             nb::arg("unpermitted_ns"))
         .def(
             "take",
             [](ConnectionTally& self, int descriptor, std::size_t nbytes, std::size_t parts) {
@@ -91,6 +104,7 @@ void add_connection_tally(nb::module_& module)
             },
             nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("parts"))
         .def("unpermitted", &ConnectionTally::unpermitted, nb::arg("descriptor"), nb::arg("number"), nb::arg("now_ns"))
+        .def("take_reported", &ConnectionTally::take_reported)
         .def("empty", &ConnectionTally::empty)
         .def("of", &ConnectionTally::of, nb::arg("descriptor"))
         .def_prop_ro("total", &ConnectionTally::total)

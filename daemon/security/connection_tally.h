@@ -13,17 +13,23 @@
 
 class ConnectionTally {
   public:
-    // `overhead`: bytes that encryption adds to each part of a message.
-    explicit ConnectionTally(std::size_t overhead) : overhead_(overhead) {}
+    // `overhead`: bytes that encryption adds to each part of a message. A connection is reported after
+    // `most_unpermitted` messages without permission in a row, over at least `unpermitted_ns`.
+    ConnectionTally(std::size_t overhead, uint64_t most_unpermitted, int64_t unpermitted_ns)
+        : overhead_(overhead), most_unpermitted_(most_unpermitted), unpermitted_ns_(unpermitted_ns)
+    {
+    }
 
     // Counts a message of `parts` parts with `nbytes` bytes in total, and returns its number on its connection, from 1.
     // No value if the connection is refused: the caller must then drop the message. A negative descriptor (a peer with
     // ZMTP 1 or 2) is not counted, so the limiter ends that connection as idle.
     std::optional<uint64_t> take(int descriptor, std::size_t nbytes, std::size_t parts);
 
-    // Counts a message without permission, by its number. Returns how many have come in a row, without a permitted one
-    // between them, and the time of the first.
-    std::pair<uint64_t, int64_t> unpermitted(int descriptor, uint64_t number, int64_t now_ns);
+    // Counts a message without permission, by its number. Those without a permitted one between them are in a row.
+    void unpermitted(int descriptor, uint64_t number, int64_t now_ns);
+
+    // Descriptors of connections that had too many messages without permission since the last call.
+    std::vector<int> take_reported();
 
     // Notes that the socket had no message to receive.
     void empty();
@@ -49,9 +55,12 @@ class ConnectionTally {
     Connection& at(int descriptor);
 
     std::size_t overhead_;
+    uint64_t most_unpermitted_;
+    int64_t unpermitted_ns_;
     mutable std::mutex mutex_;
     // Indexed by descriptor: descriptors are small numbers, because the process has a limit on them.
     std::vector<Connection> connections_;
+    std::vector<int> reported_;
     uint64_t total_ = 0, times_empty_ = 0;
 };
 

@@ -23,7 +23,7 @@ class ReceivedInput:
     """
 
     def __init__(self, *, encrypted: bool = False) -> None:
-        self.tally = ConnectionTally(_CURVE_OVERHEAD if encrypted else 0)
+        self.tally = ConnectionTally(_CURVE_OVERHEAD if encrypted else 0, UNPERMITTED_FRAMES, UNPERMITTED_NS)
         self._reported: queue.SimpleQueue[tuple[int, ConnectionRefusal]] = queue.SimpleQueue()
         self._addresses: queue.SimpleQueue[tuple[str, ConnectionRefusal]] = queue.SimpleQueue()
         self.ask: Callable[[], None] | None = None
@@ -51,16 +51,6 @@ class ReceivedInput:
         """Report the address of a connection that may belong to another peer by now."""
         self._addresses.put((address, reason))
 
-    def unpermitted(self, descriptor: int, number: int, now_ns: int) -> None:
-        """Note a frame without permission, by its number on its connection.
-
-        After many in a row the connection is reported, and the limiter ends it.
-        """
-        frames, since_ns = self.tally.unpermitted(descriptor, number, now_ns)
-        # Not each further frame: the limiter may take a while to end a fast connection.
-        if frames and frames % UNPERMITTED_FRAMES == 0 and now_ns - since_ns >= UNPERMITTED_NS:
-            self._reported.put((descriptor, ConnectionRefusal.UNPERMITTED))
-
     def reported_addresses(self) -> list[tuple[str, ConnectionRefusal]]:
         """Addresses reported since the last call, with the reasons. The thread of the limiter calls it."""
         return [self._addresses.get() for _ in range(self._addresses.qsize())]
@@ -71,6 +61,8 @@ class ReceivedInput:
         while not self._reported.empty():
             descriptor, reason = self._reported.get()
             found.setdefault(descriptor, reason)
+        for descriptor in self.tally.take_reported():
+            found.setdefault(descriptor, ConnectionRefusal.UNPERMITTED)
         return found
 
 

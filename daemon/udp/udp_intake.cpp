@@ -269,6 +269,11 @@ Outcome UdpIntake::receive(const ReadingTimes& times, std::size_t n_meps)
                     is_left = true;
                     break;
                 }
+                if (answer == FragmentIntake::Staged::refused_in_group) break;
+                if (answer == FragmentIntake::Staged::refused || answer == FragmentIntake::Staged::refused_excused) {
+                    ++next;
+                    continue;
+                }
                 is_complete_ = answer == FragmentIntake::Staged::complete;
                 staged.push_back(next++);
             }

@@ -58,12 +58,12 @@ class FrameHeader:
     token: int
 
 
-def decode_header(buffer: Buffer, *, max_bytes: int) -> FrameHeader:
+def decode_header(buffer: Buffer, *, max_bytes: int, size: int | None = None) -> FrameHeader:
     """Decode the header of a whole frame and check size, magic, version and length. The MFP is not read.
 
-    `max_bytes` bounds the MFP.  Raises FrameError.
+    `max_bytes` bounds the MFP. `size` is that of the frame if `buffer` holds only its start.  Raises FrameError.
     """
-    size = len(buffer)
+    size = len(buffer) if size is None else size
     if size < HEADER_SIZE:
         raise FrameError(RejectReason.TRUNCATED, f"frame: header needs {HEADER_SIZE} bytes, got {size}")
     magic, version, flags, run, length, mep_id, send_time_ns, source, reserved, crc, token = _HEADER.unpack_from(buffer)

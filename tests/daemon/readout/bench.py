@@ -74,7 +74,6 @@ class Bench:
             max_feeders=feeders,
             sources=None,
             max_events_per_mep=EVENTS,
-            permissions_changed=self.builder.pool.meps.forget_senders,
             admit=self.admit,
         )
         self.acknowledgements = Acknowledgements()

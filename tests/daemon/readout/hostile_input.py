@@ -18,6 +18,7 @@ from random import Random
 
 import structlog
 
+from hltnode.daemon._native import SenderAnswers
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.stimuli_and_effects import Place
 from hltnode.daemon.readout.frame_handler import FrameHandler
@@ -88,6 +89,7 @@ class HostileInput:
             self._bench.counters,
             self._bench.carry_out,
             lambda token, _run, _source: FORBIDDEN.get(token),
+            SenderAnswers(),
             max_frame_bytes=MAX_FRAME_BYTES,
             clock=ReadingClock(lambda: self._bench.now),
         )

@@ -55,7 +55,7 @@ class Changed:
         in_python(readout, [encode_frame(mfp_of(OPENING), run=RUN, mep_id=0, source_id=OPENING)])
         for source in (CARRYING, CHANGING):
             # Without it compiled code would leave the frames to the check of permissions.
-            readout.builder.pool.meps.admit_sender(source, 0)
+            readout.senders.permit(source, 0)
         cursor = readout.builder.pool.meps.cursor(readout.builder.open[0].slot)
         header = encode_frame(announced, run=RUN, mep_id=0, source_id=CHANGING)[:HEADER_SIZE]
         payload = (header + then).ljust(_aligned(HEADER_SIZE + len(then)), b"\0")
@@ -77,6 +77,7 @@ class Changed:
         # Two threads: the intake checks several frames before it copies. It copies this few bytes in one thread.
         readout.handler.intake = FragmentIntake(
             readout.builder.pool.meps,
+            readout.senders,
             readout.counters.sources,
             [self.slot, memoryview(readout.memory[1])[64:-64]],
             MAX_FRAME_BYTES - HEADER_SIZE,

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from hltnode.daemon._native import FragmentIntake, OpenMeps, SourceTable
+from hltnode.daemon._native import FragmentIntake, OpenMeps, SenderAnswers, SourceTable
 from hltnode.daemon.event_building.stimuli_and_effects import StartRun
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mfp import encode_mfp
@@ -66,9 +66,10 @@ def test_a_large_fragment_is_copied_in_pieces_and_its_crc_is_that_of_all(threads
     n_events = -(-size // EVENT_BYTES)
     meps, sources = OpenMeps(1, 8 * MIB), SourceTable()
     meps.start_run(RUN, [1, 2])
-    meps.admit_sender(1, 0)
+    senders = SenderAnswers()
+    senders.permit(1, 0)
     slot = bytearray(8 * MIB)
-    intake = FragmentIntake(meps, sources, [memoryview(slot)], 4 * MIB, threads)
+    intake = FragmentIntake(meps, senders, sources, [memoryview(slot)], 4 * MIB, threads)
     builder = Readout().builder
     builder.handle(0, StartRun(RUN, (1, 2), 0, n_events))
     place = builder.place_for(0, RUN, 1, 5, 8, 0, n_events)
@@ -98,7 +99,7 @@ def test_the_threads_end_with_their_owner() -> None:
         return sum(task.joinpath("comm").read_text() == "copy\n" for task in Path("/proc/self/task").iterdir())
 
     before = copying()
-    intake = FragmentIntake(OpenMeps(1, 1), SourceTable(), [], 0, 4)
+    intake = FragmentIntake(OpenMeps(1, 1), SenderAnswers(), SourceTable(), [], 0, 4)
     end = time.monotonic() + 60
     while copying() != before + 3 and time.monotonic() < end:
         os.sched_yield()

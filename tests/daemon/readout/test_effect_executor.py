@@ -13,7 +13,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
-from hltnode.daemon.readout.effect_executor import EffectExecutor
+from hltnode.daemon.readout.effect_executor import MOST_ANSWERED, SAME_REFUSAL_NS, EffectExecutor
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Missed, Nack
@@ -35,7 +35,6 @@ class Bench:
             max_feeders=2,
             sources=None,
             max_events_per_mep=100,
-            permissions_changed=lambda: None,
         )
         run = self.registry.begin(RUN)
         for name, source in (("a", 1), ("b", 2)):
@@ -44,9 +43,10 @@ class Bench:
         self.acknowledgements = Acknowledgements()
         self.connections = RecordedConnections()
         self.counters = Counters()
+        self.now = 0
         self.batches: list[Batch] = []
         self.executor = EffectExecutor(
-            self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: 0
+            self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: self.now
         )
 
 
@@ -95,6 +95,58 @@ def test_a_missed_acknowledgement_is_repeated_with_the_rejection(bench: Bench) -
     bench.acknowledgements.finish(RUN, [4])
     bench.executor.carry_out([Reject(RUN, RejectReason.DUPLICATE, 1, 4, False)])
     assert bench.connections.take() == [Nack(RUN, 1, 4, RejectReason.DUPLICATE, False), Ack(RUN, ((4, 4),))]
+
+
+def test_a_refusal_that_asks_for_nothing_is_repeated_after_a_while_only(bench: Bench) -> None:
+    reject = Reject(RUN, RejectReason.LATE, 2, 4, False)
+    bench.acknowledgements.finish(RUN, [4])
+    answer = [Nack(RUN, 2, 4, RejectReason.LATE, False), Ack(RUN, ((4, 4),))]
+    bench.executor.carry_out([reject] * 1000)
+    assert bench.connections.take() == answer
+    bench.now = SAME_REFUSAL_NS - 1
+    bench.executor.carry_out([reject])
+    assert bench.connections.take() == []
+    bench.now = SAME_REFUSAL_NS
+    bench.executor.carry_out([reject])
+    assert bench.connections.take() == answer
+    assert bench.counters.nacks_sent == 2
+
+
+def test_refusals_of_other_fragments_or_for_other_reasons_are_sent(bench: Bench) -> None:
+    rejects = [
+        Reject(RUN, RejectReason.LATE, 2, 4, False),
+        Reject(RUN, RejectReason.LATE, 2, 5, False),
+        Reject(RUN, RejectReason.LATE, 1, 4, False),
+        Reject(RUN, RejectReason.DUPLICATE, 2, 4, False),
+    ]
+    bench.executor.carry_out(rejects)
+    assert bench.counters.nacks_sent == len(rejects)
+
+
+def test_each_refusal_that_asks_for_the_fragment_is_sent(bench: Bench) -> None:
+    reject = Reject(RUN, RejectReason.BAD_CRC, 2, 4, True)
+    bench.executor.carry_out([reject] * 3)
+    assert bench.connections.take() == [Nack(RUN, 2, 4, RejectReason.BAD_CRC, True)] * 3
+
+
+def test_a_damaged_copy_of_a_fragment_has_only_a_missed_acknowledgement_repeated(bench: Bench) -> None:
+    reject = Reject(RUN, RejectReason.BAD_CRC, 2, 4, False)
+    bench.executor.carry_out([reject])
+    assert bench.connections.take() == []
+    bench.acknowledgements.finish(RUN, [4])
+    bench.now = SAME_REFUSAL_NS
+    bench.executor.carry_out([reject])
+    assert bench.connections.take() == [Ack(RUN, ((4, 4),))]
+
+
+def test_refusals_are_remembered_in_bounded_number(bench: Bench) -> None:
+    rejects = [Reject(RUN, RejectReason.LATE, 2, mep, False) for mep in range(MOST_ANSWERED + 1)]
+    bench.executor.carry_out(rejects)
+    bench.executor.carry_out(rejects[-1:])
+    assert bench.counters.nacks_sent == len(rejects)
+    # The last one took the place of all.
+    bench.executor.carry_out(rejects[:1])
+    assert bench.counters.nacks_sent == len(rejects) + 1
 
 
 def test_a_complete_mep_needs_no_action_when_it_is_closed(bench: Bench) -> None:

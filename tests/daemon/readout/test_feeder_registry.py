@@ -25,7 +25,6 @@ def registry() -> FeederRegistry:
         max_feeders=2,
         sources=None,
         max_events_per_mep=100,
-        permissions_changed=lambda: None,
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 import zmq
 from psutil import Process
 
-from hltnode.daemon._native import FragmentIntake, Outcome
+from hltnode.daemon._native import FragmentIntake, Outcome, SenderAnswers
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
@@ -29,6 +29,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     CloseOpen,
     Effect,
     MepsAcknowledged,
+    Reject,
     ReturnMeps,
     RevokeMeps,
     SealSlot,
@@ -44,7 +45,7 @@ from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mfp import encode_mfp
-from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, TOKEN_AT, encode_frame
 from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
 from tests.daemon.readout.mutations import FrameSource, mutate_frame
 
@@ -68,8 +69,21 @@ THREADS = (1, 3)
 Refusal = Callable[[int, int, int], RejectReason | None]
 
 
+OF_COPIES = (RejectReason.DUPLICATE, RejectReason.LATE, RejectReason.BAD_CRC)
+STRANGER = 9
+"""A token that no feeder has. The feeders have 0."""
+
+
 def permits_all(_token: int, _run: int, _source: int) -> None:
     """The rule of a node that accepts every token."""
+
+
+def refuses_strangers(token: int, _run: int, _source: int) -> RejectReason | None:
+    """The rule of a node with one feeder."""
+    return RejectReason.UNKNOWN_TOKEN if token else None
+
+
+RULES = (permits_all, refuses_strangers)
 
 
 class Readout:
@@ -77,6 +91,7 @@ class Readout:
 
     def __init__(self, copy_threads: int = 1, refusal: Refusal = permits_all) -> None:
         self.copy_threads = copy_threads
+        self.refusal = refusal
         self.now = 0
         self.counters = Counters()
         self.counters.set_error_types(ERROR_TYPES)
@@ -93,6 +108,10 @@ class Readout:
         self.memory = [bytearray([GUARD]) * (SLOT_BYTES + 128) for _ in range(2)]
         self.effects: list[Effect] = []
         self.clock = ReadingClock(lambda: self.now)
+        self.senders = SenderAnswers()
+        self.senders.hold(0)
+        if refusal is refuses_strangers:
+            self.senders.refuse_unheld()
         buffers = [memoryview(memory)[64:-64] for memory in self.memory]
         self.handler = FrameHandler(
             self.builder,
@@ -100,12 +119,14 @@ class Readout:
             self.counters,
             self.effects.extend,
             refusal,
+            self.senders,
             max_frame_bytes=MAX_FRAME_BYTES,
             clock=self.clock,
         )
         if copy_threads > 1:
             self.handler.intake = FragmentIntake(
                 self.builder.pool.meps,
+                self.senders,
                 self.counters.sources,
                 buffers,
                 MAX_FRAME_BYTES - HEADER_SIZE,
@@ -172,20 +193,31 @@ def from_memory_in_python(readout: Readout, frames: Sequence[bytes]) -> None:
 
 
 def seen(effects: Sequence[Effect]) -> list[object]:
-    """Effects, with the places of the fragments of closed MEPs."""
-    return [
-        (repr(effect), effect.record.fragments.tolist(), effect.record.missing)
-        if isinstance(effect, CloseMep)
-        else repr(effect)
-        for effect in effects
-    ]
+    """Effects, with the places of the fragments of closed MEPs.
+
+    Compiled code refuses further copies of a fragment that is in its MEP, or too late for it, without an effect: the
+    first sound copy is answered, and a damaged one needs no answer.
+    """
+    answered: set[Effect] = set()
+    found: list[object] = []
+    for effect in effects:
+        if isinstance(effect, CloseMep):
+            found.append((repr(effect), effect.record.fragments.tolist(), effect.record.missing))
+        elif isinstance(effect, Reject) and effect.reason in OF_COPIES and not effect.resend:
+            if effect.reason is not RejectReason.BAD_CRC and effect not in answered:
+                found.append(repr(effect))
+            answered.add(effect)
+        else:
+            found.append(repr(effect))
+    return found
 
 
 class Input:
     """Frames and stimuli for two readouts; all follows from the seed."""
 
-    def __init__(self, seed: int, builder: EventBuilder) -> None:
+    def __init__(self, seed: int, builder: EventBuilder, *, has_strangers: bool) -> None:
         self.builder = builder
+        self.has_strangers = has_strangers
         self.rng = Random(seed)
         self.source = FrameSource(EVENTS, 12)
         self.sent: deque[bytes] = deque(maxlen=64)
@@ -195,7 +227,14 @@ class Input:
         self.sealed: deque[Batch] = deque()
 
     def frames(self) -> list[bytes]:
-        return [self._frame() for _ in range(self.rng.randrange(1, 12))]
+        return [self._of_anyone(self._frame()) for _ in range(self.rng.randrange(1, 12))]
+
+    def _of_anyone(self, frame: bytes) -> bytes:
+        if not self.has_strangers or self.rng.randrange(4):
+            return frame
+        changed = bytearray(frame)
+        changed[TOKEN_AT : TOKEN_AT + 8] = STRANGER.to_bytes(8, "little")
+        return bytes(changed)
 
     def _frame(self) -> bytes:
         rng = self.rng
@@ -210,7 +249,9 @@ class Input:
                 self.next_mep += 2
             frame = self.source.frame(rng, self.run, *self.queue.popleft())
         elif self.sent and rng.randrange(3) == 0:
-            frame = bytearray(rng.choice(self.sent))
+            frame = bytearray(rng.choice(self.sent) if rng.randrange(2) else self.sent[-1])
+            if frame and not rng.randrange(4):
+                frame[-1] ^= 1
         else:
             mep = max(
                 0, self.next_mep + rng.choice((-40, -3, -2, -1, 0, 1, 63, 64, 1 << 40, (1 << 63) - self.next_mep))
@@ -244,7 +285,7 @@ class Input:
 
 def drive(seed: int, steps: int, arrive: Arrive, oracle: Arrive, compiled: Readout, python: Readout) -> None:
     """Both readouts get the same; AssertionError names seed and step after which they differ."""
-    given = Input(seed, compiled.builder)
+    given = Input(seed, compiled.builder, has_strangers=compiled.refusal is refuses_strangers)
     both = (compiled, arrive), (python, oracle)
     for readout, _ in both:
         readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
@@ -293,22 +334,24 @@ def counted_in_compiled_code(monkeypatch: pytest.MonkeyPatch, readout: Readout) 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 600))])
 @pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("refusal", RULES)
 def test_frames_of_shared_memory_are_handled_as_in_python(
-    monkeypatch: pytest.MonkeyPatch, seed: int, threads: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, threads: int, refusal: Refusal
 ) -> None:
-    compiled = Readout(threads)
+    compiled = Readout(threads, refusal)
     complete = counted_in_compiled_code(monkeypatch, compiled)
-    drive(seed, STEPS, from_memory, from_memory_in_python, compiled, Readout())
-    assert len(complete) > STEPS // 20, complete
+    drive(seed, STEPS, from_memory, from_memory_in_python, compiled, Readout(refusal=refusal))
+    assert len(complete) > STEPS // 40, complete
 
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 600))])
 @pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("refusal", RULES)
 async def test_frames_of_the_socket_are_handled_as_in_python(
-    monkeypatch: pytest.MonkeyPatch, seed: int, threads: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, threads: int, refusal: Refusal
 ) -> None:
-    compiled = Readout(threads)
+    compiled = Readout(threads, refusal)
     complete = counted_in_compiled_code(monkeypatch, compiled)
     with zmq.Context() as context, context.socket(zmq.PUSH) as feeder:
         receiver = Receiver(
@@ -323,9 +366,9 @@ async def test_frames_of_the_socket_are_handled_as_in_python(
             while not receiver.read():
                 pass
 
-        drive(seed, STEPS, through_the_socket, in_python, compiled, Readout())
+        drive(seed, STEPS, through_the_socket, in_python, compiled, Readout(refusal=refusal))
         receiver.close()
-    assert len(complete) > STEPS // 20, complete
+    assert len(complete) > STEPS // 40, complete
 
 
 def frame_of_size(source: int, size: int) -> bytes:
@@ -351,7 +394,7 @@ def test_an_open_mep_is_filled_to_its_bound_and_no_further(
     arrive(readout, [frame_of_size(source, size) for source, size in zip(before, sizes, strict=True)])
     assert readout.builder.open[0].arrived.bytes == sum(sizes)
     # Without it compiled code would leave the frame to the check of permissions.
-    readout.builder.pool.meps.admit_sender(last, 0)
+    readout.senders.permit(last, 0)
     left_to_python: list[bytes] = []
     taken = readout.handler.frame_arrived
 

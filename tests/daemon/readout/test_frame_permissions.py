@@ -39,6 +39,7 @@ class Node:
             self.bench.counters,
             self.bench.carry_out,
             self.bench.registry.permissions.refusal,
+            self.bench.registry.permissions.answers,
             max_frame_bytes=4096,
             clock=ReadingClock(lambda: self.bench.now),
         )

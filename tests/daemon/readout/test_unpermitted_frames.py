@@ -45,6 +45,7 @@ class Site:
             self.bench.counters,
             self.bench.carry_out,
             self.bench.registry.permissions.refusal,
+            self.bench.registry.permissions.answers,
             max_frame_bytes=4096,
             clock=self.clock,
         )
@@ -125,7 +126,7 @@ async def test_a_permitted_frame_in_python_or_in_compiled_code_ends_the_row(mep:
         await found.settle()
         # MEP 0 is open, and compiled code knows the token of a: it takes the next fragment of a.
         assert await found.take(frame_of(0, found.bench.token("b"), source=2)) == []
-        found.bench.builder.pool.meps.admit_sender(1, found.bench.token("a"))
+        found.bench.registry.permissions.answers.permit(1, found.bench.token("a"))
         assert await found.take(frame_of(0, WITHOUT_PERMISSION), UNPERMITTED_FRAMES - 1) == []
         assert await found.take(frame_of(mep, found.bench.token("a"))) == []
         assert await found.take(frame_of(0, WITHOUT_PERMISSION), UNPERMITTED_FRAMES - 1) == []
@@ -153,3 +154,15 @@ async def test_a_feeder_is_not_reported_for_frames_on_the_way_when_its_token_end
         found.bench.hello("a", session="f2", identity=b"new")
         assert found.bench.token("a") != token
         assert await found.take(frame_of(0, token), 2 * UNPERMITTED_FRAMES) == []
+
+
+async def test_a_feeder_is_not_reported_for_frames_on_the_way_while_others_come_and_leave() -> None:
+    """Each change has Python asked for the next frame."""
+    async with site() as found:
+        await found.settle()
+        token = found.bench.token("a")
+        found.bench.leave("a")
+        for _ in range(2 * UNPERMITTED_FRAMES):
+            found.bench.leave("b")
+            found.bench.hello("b")
+            assert await found.take(frame_of(0, token)) == []

@@ -67,7 +67,7 @@ class Frames:
             self.n += 1
             self.wire.now_ns += step_ns
             if not permitted:
-                self.wire.received.unpermitted(7, self.n, self.wire.now_ns)
+                self.wire.received.tally.unpermitted(7, self.n, self.wire.now_ns)
         return self.wire.look(after_ns=0)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SourceTable
+from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SenderAnswers, SourceTable
 from hltnode.daemon.configuration.input_sections import SharedMemorySection
 from hltnode.daemon.monitoring.counters import SharedMemoryCounters
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -62,8 +62,8 @@ class Bench:
         self.read: list[bytes] = []
         self.now = 0
         self.clock = ReadingClock(lambda: self.now)
-        # Without open MEPs it leaves every frame.
-        self.intake = FragmentIntake(OpenMeps(1, 1), SourceTable(), [], 0)
+        self.intake = FragmentIntake(OpenMeps(1, 1), SenderAnswers(), SourceTable(), [], 0)
+        self.intake.is_on = False
         self.receiver = self.make()
         self.receiver.start(asyncio.get_running_loop())
 

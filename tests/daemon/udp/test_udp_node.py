@@ -148,10 +148,10 @@ async def test_a_node_takes_datagrams_over_ipv6_and_ipv4_at_once(tmp_path: Path)
 
 ONLY_V6 = """
 import pathlib, socket, sys
-from hltnode.daemon._native import FragmentIntake, OpenMeps, SourceTable, UdpIntake
+from hltnode.daemon._native import FragmentIntake, OpenMeps, SenderAnswers, SourceTable, UdpIntake
 pathlib.Path("/proc/sys/net/ipv6/bindv6only").write_text("1")
 intake = UdpIntake(
-    FragmentIntake(OpenMeps(1, 1), SourceTable(), [], 0, 1), "::", 0, n_sockets=1, receive_bytes=4096,
+    FragmentIntake(OpenMeps(1, 1), SenderAnswers(), SourceTable(), [], 0, 1), "::", 0, n_sockets=1, receive_bytes=4096,
     packets_per_mep=1, events_per_packet=1, open_meps=1, datagram_bytes=512, flush_ns=1, sources=[3], senders=[],
 )
 try:
