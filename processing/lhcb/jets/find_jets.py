@@ -36,7 +36,7 @@ find_jets = Algorithm.beside(
     # docs/physics/jets.md
     constants={
         "radius": 0.5,
-        "min_seed_pt": 2000.0,
+        "min_seed_pt": 1500.0,
         "min_track_pt": 250.0,
         "max_ghost_probability": 0.5,
         "min_photon_et": 400.0,

@@ -22,7 +22,7 @@ TRACK_COLUMNS = {
 }
 CLUSTER_COLUMNS = {**dict.fromkeys(("x", "y", "et", "e19"), np.float32), "seed": np.uint16}
 CUTS = {
-    **{"radius": 0.5, "min_seed_pt": 2000.0, "min_track_pt": 250.0},
+    **{"radius": 0.5, "min_seed_pt": 1500.0, "min_track_pt": 250.0},
     **{"max_ghost_probability": 0.5, "min_photon_et": 400.0, "min_photon_e19": 0.6},
 }
 

@@ -18,7 +18,7 @@ from hltnode.processing.lhcb.jets.find_jets import find_jets
 from hltnode.processing.lhcb.raw_data.flags import MANY_JETS
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from tests.processing.framework.kernel_runner import with_block_size
+from tests.processing.framework.kernel_runner import on_cpu, with_block_size
 from tests.processing.lhcb.calorimeter.ecal_batches import with_ecal
 from tests.processing.lhcb.dense_events import dense_crossing
 from tests.processing.lhcb.full_events import full_events
@@ -90,6 +90,13 @@ def test_threads_do_not_change_jets(block_size: int, backward: bool) -> None:
     assert run_jets(*events, launch=with_block_size(block_size, backward=backward)) == run_jets(*events)
 
 
+@pytest.mark.parametrize("threads", range(2, 9))
+def test_threads_of_a_cpu_and_instruction_sets_do_not_change_jets(threads: int) -> None:
+    rng = np.random.default_rng(4)
+    events = [random_event(rng, 10 * i, 8 * i) for i in range(20)]
+    assert run_jets(*events, launch=on_cpu("baseline", threads=threads)) == run_jets(*events)
+
+
 @pytest.mark.parametrize("block_size", [32, 64, 100])
 def test_ptx_finds_the_jets_of_the_cpu(block_size: int) -> None:
     rng = np.random.default_rng(5)
@@ -113,29 +120,51 @@ def test_the_order_of_tracks_and_clusters_does_not_change_jets() -> None:
 
 
 def test_every_constant_decides_alone() -> None:
-    tracks = tracks_of([5000.0, 1000.0], 3.0, [1.0, 1.3], ghost=[0.0, 0.25])
+    tracks = tracks_of([5000.0, 900.0], 3.0, [1.0, 1.3], ghost=[0.0, 0.25])
     clusters = clusters_of(2000.0, 3.0, 1.1, e19=0.75)
     (jet,) = jets_in(tracks, clusters)
     assert (jet.n_tracks, jet.n_photons, jet.seed, jet.pv) == (2, 1, 0, 0)
-    assert jet.pt == pytest.approx(8000.0, abs=0.2)
-    assert jet.phi == pytest.approx(1.0 + (0.3 * 1000 + 0.1 * 2000) / 8000, abs=1e-4)
+    assert jet.pt == pytest.approx(7900.0, abs=0.2)
+    assert jet.phi == pytest.approx(1.0 + (0.3 * 900 + 0.1 * 2000) / 7900, abs=1e-4)
     assert sizes(jets_in(tracks, clusters, radius=0.25)) == [(1, 1)]
-    assert sizes(jets_in(tracks, clusters, min_track_pt=1001.0)) == [(1, 1)]
+    assert sizes(jets_in(tracks, clusters, min_track_pt=901.0)) == [(1, 1)]
     assert sizes(jets_in(tracks, clusters, max_ghost_probability=0.2)) == [(1, 1)]
     assert sizes(jets_in(tracks, clusters, min_photon_et=2000.0)) == [(2, 0)]
     assert sizes(jets_in(tracks, clusters, min_photon_e19=0.75)) == [(2, 0)]
     assert jets_in(tracks, clusters, min_seed_pt=5001.0) == []
     assert sizes(jets_in(tracks, clusters, min_seed_pt=4999.0)) == [(2, 1)]
     # What is too soft for a seed is a part; what is hard enough and alone is a jet.
-    assert sizes(jets_in(tracks, clusters, radius=0.05, min_seed_pt=900.0)) == [(1, 0), (1, 0)]
+    assert sizes(jets_in(tracks, clusters, radius=0.05, min_seed_pt=800.0)) == [(1, 0), (1, 0)]
 
 
 def test_a_track_at_a_cut_on_it_counts() -> None:
-    tracks = tracks_of([5000.0, 1000.0], 3.0, [1.0, 1.3], ghost=[0.0, 0.25])
+    tracks = tracks_of([5000.0, 900.0], 3.0, [1.0, 1.3], ghost=[0.0, 0.25])
     pt = float(jet_oracle.transverse_momenta(tracks)[1])
     above = float(np.nextafter(np.float32(pt), np.float32(1e9)))
     assert sizes(jets_in(tracks, min_track_pt=pt, max_ghost_probability=0.25)) == [(2, 0)]
     assert sizes(jets_in(tracks, min_track_pt=above)) == [(1, 0)]
+
+
+def test_a_track_at_the_cut_on_seeds_is_a_seed() -> None:
+    """The cut is rounded to units as momenta are."""
+    tracks = tracks_of(5000.0, 3.0, 1.0)
+    (units,) = jet_oracle.in_units(jet_oracle.transverse_momenta(tracks)).tolist()
+    assert sizes(jets_in(tracks, min_seed_pt=units / 16)) == [(1, 0)]
+    assert jets_in(tracks, min_seed_pt=(units + 1) / 16) == []
+
+
+def test_a_cone_without_size_has_its_seed() -> None:
+    tracks = tracks_of([5000.0, 5000.0], 3.0, 1.0)
+    assert [(jet.n_tracks, jet.eta) for jet in jets_in(tracks, radius=0.0)] == [(1, pytest.approx(3.0))] * 2
+
+
+def test_jets_of_a_mirrored_event_are_mirrored_to_the_last_bit() -> None:
+    tracks, clusters = random_event(np.random.default_rng(21), 120, 90)
+    jets, _ = run_jets((tracks, clusters))[0]
+    tracks["beam_ty"][:] *= -1
+    clusters["y"][:] *= -1
+    assert run_jets((tracks, clusters))[0][0] == [replace(jet, phi=-jet.phi) for jet in jets]
+    assert sum(jet.n_tracks + jet.n_photons > 2 for jet in jets) > 3
 
 
 def test_an_event_without_a_vertex_has_no_jets() -> None:
@@ -187,7 +216,7 @@ def test_cones_and_means_reach_over_the_border_of_azimuth() -> None:
 
 
 def test_seeds_of_equal_momenta_are_in_the_order_of_their_directions_and_vertices() -> None:
-    """The first of two cones takes the soft track between them."""
+    """The first of two cones takes the photon between them."""
     cases: list[tuple[Any, Any, Any, tuple[Any, Any]]] = [
         ([2.7, 3.3, 3.0], 0.0, 0, (3.0, 0.0)),
         (3.0, [0.0, 0.7, 0.35], 0, (3.0, 0.35)),
