@@ -15,7 +15,7 @@ from benchmarks.lhcb.sequences import COPIES, LIMITS
 from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.processing.lhcb.chain import DOWNSTREAM, ECAL, LUMINOSITY, MUON_NETWORK, MUON_STUBS
+from hltnode.processing.lhcb.chain import DOWNSTREAM, ECAL, JETS, LUMINOSITY, MUON_NETWORK, MUON_STUBS
 from hltnode.processing.selection.make_composite import PREFIX
 
 BASE, WHOLE = "forward_then_matching", "hlt1_2026"
@@ -27,12 +27,13 @@ PARTS = {
     "downstream": tuple(algorithm.name for algorithm in DOWNSTREAM),
     "muon_nn": tuple(algorithm.name for algorithm in MUON_NETWORK),
     "muon_stubs": tuple(algorithm.name for algorithm in MUON_STUBS),
+    "jets": tuple(algorithm.name for algorithm in JETS),
 }
 """Kernels of each part."""
 LIMITS_OF = {"calorimeter": 0.1, "downstream": 0.15, "muon_nn": 0.02, "composites": 0.03}
 """Largest shares."""
 LIMIT, LIMIT_WITHOUT = 1.4, 1.25
-"""Largest ratios of the whole sequence, and without downstream tracks, muon network and stubs."""
+"""Largest ratios of the whole sequence, and without downstream tracks, muon network, stubs and jets."""
 
 
 def run(shared: Path) -> Iterator[Result]:
@@ -74,11 +75,11 @@ def run(shared: Path) -> Iterator[Result]:
 
 
 def of_parts(whole: Mapping[str, float], with_composites: Mapping[str, float]) -> dict[str, float]:
-    """Processor time by part, of composites, of the whole sequence, and of it without downstream tracks, muon network
-    and stubs."""
+    """Processor time by part, of composites, of the whole sequence, and of it without downstream tracks, muon network,
+    stubs and jets."""
     parts = {name: sum(whole[kernel] for kernel in kernels) for name, kernels in PARTS.items()}
     all_kernels = sum(whole.values())
-    beyond = sum(parts[name] for name in ("downstream", "muon_nn", "muon_stubs"))
+    beyond = sum(parts[name] for name in ("downstream", "muon_nn", "muon_stubs", "jets"))
     return {
         **parts,
         "composites": sum(time for kernel, time in with_composites.items() if kernel.startswith(PREFIX)),

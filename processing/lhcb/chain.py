@@ -31,6 +31,8 @@ from hltnode.processing.lhcb.calorimeter.pair_photons import pair_photons
 from hltnode.processing.lhcb.conditions import CONDITIONS
 from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.jets.collections import jet_count, jet_types
+from hltnode.processing.lhcb.jets.find_jets import find_jets
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
@@ -152,6 +154,7 @@ MATCHING_WITHOUT_UT = tuple(
 )
 DOWNSTREAM = (search_downstream, select_downstream, find_downstream_v0s)
 LUMINOSITY = (decode_plume, fill_counters)
+JETS = (find_jets,)
 ECAL = (
     *(ecal_decode_cells, ecal_find_clusters, find_electrons, measure_showers, identify_electrons),
     *(pair_photons, pair_electrons),
@@ -230,10 +233,10 @@ def _velo(algorithms: AlgorithmSequence) -> Sequence:
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
     """The sequence of a long tracking with the muon network, stubs of the muon stations, the electromagnetic
-    calorimeter, the counters for luminosity, and downstream tracks with their vertices."""
+    calorimeter, the counters for luminosity, downstream tracks with their vertices, and jets."""
     without = _long(*tracking)
     return Sequence(
-        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *MUON_STUBS, *LUMINOSITY, *DOWNSTREAM)),
+        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *MUON_STUBS, *LUMINOSITY, *DOWNSTREAM, *JETS)),
         subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
         counts={
             **without.counts,
@@ -241,6 +244,7 @@ def _with_ecal(*tracking: Algorithm) -> Sequence:
             "muon_stubs": stub_count,
             "downstream_tracks": downstream_count,
             "downstream_v0s": downstream_v0_count,
+            "jets": jet_count,
         },
         summary=LUMI_SUMMARY,
         skip_points=(*without.skip_points[:-1], (*without.skip_points[-1], ecal_decode_cells.name)),
@@ -310,6 +314,7 @@ CHAIN = TriggerChain.offering(
             vertex_types,
             downstream_v0_types,
             v0_field_types,
+            jet_types,
             selection_types,
         ),
     ),

@@ -13,6 +13,7 @@
 #include "lhcb/calorimeter/measure_showers.cuh"
 #include "lhcb/calorimeter/pair_electrons.cuh"
 #include "lhcb/calorimeter/pair_photons.cuh"
+#include "lhcb/jets/find_jets.cuh"
 #include "lhcb/luminosity/decode_plume.cuh"
 #include "lhcb/luminosity/fill_counters.cuh"
 #include "lhcb/muon/correlated_chi2.cuh"
@@ -142,6 +143,7 @@
     X(downstream_search_ut) \
     X(downstream_select_tracks) \
     X(downstream_find_v0s) \
+    X(find_jets) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \

@@ -43,6 +43,8 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     photon_pairs as photon_pair_collection,
 )
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS
+from hltnode.processing.lhcb.jets.collections import jet_count, jet_numbers, jet_parts, jet_pv, jet_seed
+from hltnode.processing.lhcb.jets.collections import jets as jet_collection
 from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
 from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
@@ -441,6 +443,30 @@ v0_pairs = Input(
 )
 
 
+jets = Input(
+    "jets",
+    "tracks of one primary vertex and photons in a cone around the hardest track, of the sequence hlt1_2026",
+    {
+        "seed": RelatedField(long_tracks, ColumnField(jet_seed, ""), "its track of the highest pt"),
+        "pv": RelatedField(primary_vertices, ColumnField(jet_pv, ""), "the primary vertex of its tracks"),
+        **_numbers(
+            jet_numbers,
+            {
+                "pt": (ENERGY, "sum of the pt of its tracks and photons"),
+                "eta": (NO_UNIT, "mean pseudorapidity of its tracks and photons, weighted with pt"),
+                "phi": (NO_UNIT, "mean azimuth, weighted with pt"),
+            },
+        ),
+        "n_tracks": ColumnField(jet_parts["n_tracks"], "long tracks"),
+        "n_photons": ColumnField(jet_parts["n_photons"], "photons"),
+        "n_constituents": DerivedField(lambda j: j.n_tracks + j.n_photons, "tracks and photons"),
+    },
+    collection=jet_collection,
+    count=jet_count,
+    constituents=("seed",),
+)
+
+
 def _without(name: str, mask: int) -> DerivedField:
     return DerivedField(lambda e: (e.flags & mask) == 0, f"true for events without the flag {name}")
 
@@ -480,6 +506,7 @@ event = Input(
         "n_electrons": ColumnField(electron_count, "long tracks with the energy of an electron"),
         "n_photon_pairs": ColumnField(photon_pair_count, "pairs of photons"),
         "n_dielectrons": ColumnField(dielectron_count, "vertices of two electrons"),
+        "n_jets": ColumnField(jet_count, "jets"),
         "ecal_energy": ColumnField(ecal_energy, "energy of all cells of the electromagnetic calorimeter", ENERGY),
         "ecal_max_adc": ColumnField(ecal_max_adc, "largest ADC count of a cell of the electromagnetic calorimeter"),
     },
@@ -516,6 +543,7 @@ INPUTS = {
     "dimuons": dimuons,
     "v0s": v0s,
     "v0_pairs": v0_pairs,
+    "jets": jets,
 }
 """The inputs by the names that files of lines import."""
 

@@ -52,6 +52,8 @@ from hltnode.processing.lhcb.lines.gas_target import (
     GasTwoTracks,
 )
 from hltnode.processing.lhcb.lines.inputs import MODEL_FIELDS
+from hltnode.processing.lhcb.lines.jet_lines import LINES as _JETS
+from hltnode.processing.lhcb.lines.jet_lines import TYPES as _JET_TYPES
 from hltnode.processing.lhcb.lines.other_menus import OTHER_MENUS
 from hltnode.processing.lhcb.lines.photon_lines import (
     CaloDigitsMinADC,
@@ -216,7 +218,6 @@ _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4]
 """The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
 
 _NOT_MADE = {
-    **{f"Hlt1ConeJet{pt}GeV": "needs jets, which no sequence makes" for pt in (15, 30, 50, 100)},
     "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
     "Hlt1PlumeActivity": "cuts on channels of the luminometer PLUME, which are no fields of lines",
 }
@@ -225,7 +226,7 @@ _WITH_COMPOSITES = NamedMenu(
     lines=(*_EVENTS, *_TRACKS, *_COMPOSITES),
     lines_of={
         "hlt1_2026": (
-            *(*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_STUBS, *_DOWNSTREAM),
+            *(*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_STUBS, *_DOWNSTREAM, *_JETS),
             *(*_COMPOSITES_WITH_ECAL, *_DOWNSTREAM_COMPOSITES),
         )
     },
@@ -258,12 +259,13 @@ HLT1_MENU = Menu(
         *(Pi02GammaGammaMiddleOuterMixed, Pi02GammaGammaMiddleInnerMixed),
         *_COMPOSITE_TYPES,
         *_DOWNSTREAM_TYPES,
+        *_JET_TYPES,
         *_DOWNSTREAM_COMPOSITE_TYPES,
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={
         **{"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
-        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_STUBS, *_DOWNSTREAM),
+        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_STUBS, *_DOWNSTREAM, *_JETS),
     },
     not_available=_NOT_MADE,
     prefilters=PREFILTERS,

@@ -20,5 +20,11 @@ TOO_MANY_CLUSTERS = ChainFlag(
 MISSING_DETECTOR = ChainFlag(
     name="missing_detector", bit=8, text="The event has no bank of a detector that the sequence reconstructs."
 )
+MANY_JETS = ChainFlag(
+    name="many_jets",
+    bit=24,
+    text="The event has more than 16 jets. The first ones are kept.",
+    kind=FlagKind.NOTE,
+)
 
-flag_types = SharedTypes(__file__, "flags", flags=(GLOBAL_EVENT_CUT, TOO_MANY_CLUSTERS, MISSING_DETECTOR))
+flag_types = SharedTypes(__file__, "flags", flags=(GLOBAL_EVENT_CUT, TOO_MANY_CLUSTERS, MISSING_DETECTOR, MANY_JETS))

@@ -107,8 +107,10 @@ def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values, dtype=dtype).ravel()
 
 
-def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *, common: bool = False) -> Launch:
-    """Run with one thread, compiled for `target` or for the best instruction set of this machine.
+def on_cpu(
+    target: str | None = None, kernels: KernelSources = CHAIN.kernels, *, common: bool = False, threads: int = 1
+) -> Launch:
+    """Run with this number of threads, compiled for `target` or for the best instruction set of this machine.
 
     common: run the common kernel, not its form for the CPU."""
 
@@ -120,7 +122,7 @@ def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *,
         address = library.address(target or library.targets[0], algorithm.kernel, common=common)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
         program = _executor.Program([step], header.ctypes.data, parts=program_parts(algorithm))
-        _executor.Executor(1).run(program)
+        _executor.Executor(threads).run(program)
 
     return launch
 

@@ -9,5 +9,6 @@ namespace hlt {
 constexpr uint32_t global_event_cut = 32;
 constexpr uint32_t too_many_clusters = 128;
 constexpr uint32_t missing_detector = 256;
+constexpr uint32_t many_jets = 16777216;
 
 }  // namespace hlt

@@ -16,6 +16,7 @@ from tests.processing.lhcb.lines.candidates import (
     Dielectron,
     DownstreamV0,
     Event,
+    Jet,
     MuonStub,
     PhotonPair,
     Pv,
@@ -597,6 +598,7 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1DownstreamLambdaToPPiPrompt": downstream_lambda(500, (0, 3)),
     "Hlt1DownstreamGammaToEE": downstream_photon(),
     "Hlt1DownstreamTwoTrackKs": downstream_ks(3500, (0, 5), 550),
+    **{f"Hlt1ConeJet{pt}GeV": (Jet(200e3), above("pt", 1000.0 * pt)) for pt in (15, 30, 50, 100)},
     "Hlt1OneMuonTrack": (MuonStub(0.1, 0.1), [*below("chi2_x", 1), *below("chi2_y", 0.3)]),
 }  # fmt: skip
 

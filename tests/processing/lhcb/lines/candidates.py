@@ -21,6 +21,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     MAX_DIELECTRONS_PER_EVENT,
     MAX_PHOTON_PAIRS_PER_EVENT,
 )
+from hltnode.processing.lhcb.jets.collections import MAX_JETS_PER_EVENT
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.muon.collections import MAX_STUBS_PER_EVENT
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
@@ -251,6 +252,13 @@ class MuonStub(_Single):
 
 
 @dataclass(frozen=True)
+class Jet(_Single):
+    """A jet that is a candidate of no line."""
+
+    pt: float = 0.0
+
+
+@dataclass(frozen=True)
 class Event:
     event_type: int = 0
     crossing_type: int = 3
@@ -270,6 +278,7 @@ class Event:
     dielectrons: Sequence[Dielectron] = ()
     downstream_v0s: Sequence[DownstreamV0] = ()
     stubs: Sequence[MuonStub] = ()
+    jets: Sequence[Jet] = ()
     ecal_max_adc: int = 0
     ecal_energy: float = 0.0
 
@@ -280,7 +289,7 @@ class Event:
         return [UPSTREAM, *self.primary_vertices, *(owner.pv for owner in owners if owner.pv is not None)]
 
 
-Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | DownstreamV0 | MuonStub
+Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | DownstreamV0 | MuonStub | Jet
 
 
 def event_with(candidate: Candidate) -> Event:
@@ -296,6 +305,8 @@ def event_with(candidate: Candidate) -> Event:
             return Event(downstream_v0s=(DownstreamV0(), candidate))
         case MuonStub():
             return Event(stubs=(MuonStub(), candidate))
+        case Jet():
+            return Event(jets=(Jet(), candidate))
         case Track():
             return Event(long_tracks=(UNSELECTED, candidate))
         case Vertex():
@@ -325,10 +336,10 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
     odin = np.zeros(n, ODIN_DATA.dtype)
     flags = np.zeros(n, np.uint32)
     pvs = np.zeros((n, MAX_PVS), PRIMARY_VERTEX.dtype)
-    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, downstream, stubs = (
+    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, downstream, stubs, jets = (
         _Table(n, most) for most in (VELO_PLACES, *_MOST)
     )
-    counts = np.zeros((n, 11), np.uint32)
+    counts = np.zeros((n, 12), np.uint32)
     for number, event in enumerate(events):
         for name in ("event_type", "crossing_type", "orbit", "tae_central", "tae_half_window"):
             odin[name][number] = getattr(event, name)
@@ -363,13 +374,16 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
             downstream.fill(number, i, **numbers, kind=v0.kind)
         for i, stub in enumerate(event.stubs):
             stubs.fill(number, i, chi2_x=stub.chi2_x, chi2_y=stub.chi2_y)
+        for i, jet in enumerate(event.jets):
+            jets.fill(number, i, pt=jet.pt)
         collections = (
             *(event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs),
             *(event.clusters, event.photon_pairs, event.dielectrons, event.downstream_v0s, event.stubs),
+            event.jets,
         )
         counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
     names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
-    others = ("ecal_clusters", "photon_pairs", "dielectrons", "downstream_v0s", "muon_stubs")
+    others = ("ecal_clusters", "photon_pairs", "dielectrons", "downstream_v0s", "muon_stubs", "jets")
     columns = {
         "events.odin": odin,
         "events.flags": flags,
@@ -385,6 +399,7 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         **dielectrons.columns("dielectrons"),
         **downstream.columns("downstream_v0s"),
         **stubs.columns("muon_stubs"),
+        **jets.columns("jets"),
         "events.ecal_max_adc": np.array([event.ecal_max_adc for event in events], np.uint32),
         "events.ecal_energy": np.array([event.ecal_energy for event in events], np.float32),
         **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *others))},
@@ -395,7 +410,7 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
 _MOST = (
     *(MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT),
     *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT),
-    *(MAX_V0S_PER_EVENT, MAX_STUBS_PER_EVENT),
+    *(MAX_V0S_PER_EVENT, MAX_STUBS_PER_EVENT, MAX_JETS_PER_EVENT),
 )
 
 

@@ -387,6 +387,10 @@ def downstream_photon(event: Event) -> bool:
     return any(v.photon and bool(v.m_ee < 10) and downstream(v, 1500, (0, 5)) for v in event.downstream_v0s)
 
 
+def any_jet(event: Event, pt: float) -> bool:
+    return any(bool(jet.pt > pt) for jet in event.jets)
+
+
 DOWNSTREAM_LINES: Mapping[str, Plain] = {
     "Hlt1DownstreamKsToPiPi": partial(downstream_ks, pt=2000, ip=(3, 30)),
     "Hlt1DownstreamKsToPiPiPrompt": partial(downstream_ks, pt=500, ip=(0, 3)),
@@ -399,6 +403,7 @@ PLAIN_LINES = {
     **PLAIN_LINES,
     **ECAL_LINES,
     **DOWNSTREAM_LINES,
+    **{f"Hlt1ConeJet{pt}GeV": partial(any_jet, pt=1000 * pt) for pt in (15, 30, 50, 100)},
     "Hlt1OneMuonTrack": lambda e: any(bool(s.chi2_x < np.float32(1) and s.chi2_y < np.float32(0.3)) for s in e.stubs),
 }
 
@@ -427,5 +432,8 @@ SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1DownstreamKsToPiPiPrompt": (1, 0.001),
     "Hlt1DownstreamLambdaToPPiPrompt": (1, 0.001),
     "Hlt1OneMuonTrack": (1, 0.001),
+    "Hlt1ConeJet15GeV": (0.001, 1),
+    "Hlt1ConeJet30GeV": (0.05, 1),
+    "Hlt1ConeJet50GeV": (0.1, 1),
 }
 """Prescale and postscale; other lines have none."""

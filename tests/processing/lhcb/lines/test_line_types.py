@@ -92,7 +92,7 @@ def test_a_file_of_lines_gets_what_the_names_say() -> None:
     """A module of the package must not have the name of an input: importing it would replace the input."""
     inputs = {name for name in vars(inputs_module) if isinstance(getattr(inputs_module, name), Input)}
     offered = inputs & set(lines_package.__all__)
-    assert len(offered) == 18
+    assert len(offered) == 19
     for name in offered:
         assert getattr(lines_package, name) is getattr(inputs_module, name), name
 

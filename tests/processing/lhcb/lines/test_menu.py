@@ -77,7 +77,9 @@ def random_case(types: Sequence[LineType], n_events: int, seed: int, special: fl
         if column.name.endswith((".offset", "offsets")):
             columns[column.name] = np.arange(n) * 4 * MOST
         elif column.name.endswith(".count") and column.of_event:
-            columns[column.name] = rng.integers(0, MOST + 1, n) * (np.arange(n) > 0)
+            most = None if column.collection is None else column.collection.max_per_event
+            largest = min(MOST, most) if isinstance(most, int) else MOST
+            columns[column.name] = rng.integers(0, largest + 1, n) * (np.arange(n) > 0)
         elif column.dtype.names is not None and column.name not in ("line_table", "batch"):
             columns[column.name] = filled = np.zeros(n, column.dtype)
             for name in column.dtype.names:
