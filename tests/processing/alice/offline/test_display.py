@@ -86,7 +86,7 @@ def test_clusters_that_the_chain_does_not_use_are_not_drawn() -> None:
     assert TOOLS.display is not None
     n = 65536
     clusters = np.zeros(n + 20, CLUSTER)
-    clusters["row"], clusters["y"], clusters["z"] = 80, np.arange(n + 20) % 60000, 20000
+    clusters["row"], clusters["y"], clusters["z"] = 80, np.arange(n + 20) % 30000 + 18000, 20000
     clusters["row"][:20], clusters["y"][:20] = np.arange(20), 32768
     clusters["row"][19] = N_ROWS
     banks = [
