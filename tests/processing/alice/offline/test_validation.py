@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
-from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
+from hltnode.processing.alice.geometry.tpc_geometry import FILE_NAME, builtin_geometry
 from hltnode.processing.alice.offline.simulation.events import SimulatedEvent
 from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
 from hltnode.processing.alice.offline.tools.validation import TpcValidation, found_merged
@@ -354,6 +354,25 @@ def test_the_command_reports_the_tracks_of_simulated_events(tmp_path: Path) -> N
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ValueError, match="it is no result of"):
         TpcValidation().read_result(tmp_path / "other.json")
+
+
+def test_tracks_in_a_polynomial_field_have_the_momentum_of_its_geometry(tmp_path: Path) -> None:
+    """Bz falls by 6 % to the pads. Without its geometry, kernels and checker take the uniform field."""
+    (tmp_path / FILE_NAME).write_text('{"field": [5.0, -1.0e-6, 0.0]}')
+    sample = TpcSample(SampleRequest(seed=3, geometry=tmp_path), TpcOptions(pile_up=0.0))
+    file = tmp_path / "t.mdf"
+    file.write_bytes(encode_block(sample, 0, [event_of(sample, number) for number in range(6)]))
+    widths = []
+    for name, options in (("right", ["--geometry", str(tmp_path)]), ("wrong", [])):
+        out = tmp_path / f"{name}.json"
+        done = CliRunner().invoke(app, ["validate", str(file), "--chain", "alice_tpc", "--json", str(out), *options])
+        assert done.exit_code == 0, done.output
+        result = json.loads(out.read_text())
+        assert result["merged"]["efficiency"] > 0.99
+        widths.append(result["pulls_pure"]["kappa"]["width"])
+    right, wrong = widths
+    assert right < 1.1
+    assert wrong > 1.4
 
 
 def test_merged_tracks_have_each_cluster_of_their_segments_once() -> None:
