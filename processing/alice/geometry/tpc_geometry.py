@@ -95,7 +95,10 @@ def builtin_geometry(field: SolenoidField = UNIFORM_FIELD) -> TpcGeometry:
 
 
 def load_geometry(directory: Path | None = None) -> TpcGeometry:
-    """The built-in TPC, or that of `tpc.json` in a folder. Raises ValueError, which names the file and the value."""
+    """The built-in TPC, or that of `tpc.json` in a folder; what the file leaves out is as in the built-in one.
+
+    Raises ValueError, which names the file and the value.
+    """
     if directory is None:
         return builtin_geometry()
     path = directory / FILE_NAME
@@ -110,17 +113,33 @@ def geometry_bytes(directory: Path | None) -> NDArray[np.uint8]:
     return load_geometry(directory).as_floats().view(np.uint8)
 
 
+def _document_of(geometry: TpcGeometry) -> dict[str, Any]:
+    """The content of a file."""
+    field = geometry.field
+    return {
+        "row_x": geometry.row_x.tolist(),
+        "pad_width": geometry.pad_width.tolist(),
+        "pad_length": geometry.pad_length.tolist(),
+        "half_length": geometry.half_length,
+        "field": [field.b0, field.z2, field.z4],
+    }
+
+
 def _numbers(document: dict[str, Any], key: str, n: int) -> NDArray[np.float64]:
-    value = document.get(key)
+    value = document[key]
     values = value if isinstance(value, list) else [value]
     if len(values) != n or not all(isinstance(each, (int, float)) and np.isfinite(each) for each in values):
         raise ValueError(f"{key!r}: {n} finite numbers expected")
     return np.array(values, np.float64)
 
 
-def _checked(document: object) -> TpcGeometry:
-    if not isinstance(document, dict):
-        raise ValueError("an object with 'row_x', 'pad_width', 'pad_length', 'half_length' and 'field' expected")
+def _checked(given: object) -> TpcGeometry:
+    builtin = _document_of(builtin_geometry())
+    if not isinstance(given, dict):
+        raise ValueError("an object with 'row_x', 'pad_width', 'pad_length', 'half_length' or 'field' expected")
+    if unknown := sorted(set(given) - set(builtin)):
+        raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(map(repr, builtin))}")
+    document = {**builtin, **given}
     row_x, pad_width = _numbers(document, "row_x", N_ROWS), _numbers(document, "pad_width", N_ROWS)
     pad_length = _numbers(document, "pad_length", N_ROWS)
     (half_length,) = _numbers(document, "half_length", 1)

@@ -61,7 +61,7 @@ event = Input(
         "incomplete": _flagged(EventFlag.INCOMPLETE, "true if the fragment of a source was missing"),
         "no_tpc": _flagged(NO_TPC.mask, "true without a bank of clusters"),
         "bad_bank": _flagged(BAD_TPC_BANK.mask, "true if a bank could not be used"),
-        "bad_cluster": _flagged(BAD_CLUSTER.mask, "true if a cluster has the number of no row"),
+        "bad_cluster": _flagged(BAD_CLUSTER.mask, "true if a cluster has no row, or lies beyond its slice"),
         "row_too_full": _flagged(ROW_TOO_FULL.mask, "true if a row has more than 65535 clusters"),
         "too_many_tracklets": _flagged(TOO_MANY_TRACKLETS.mask, "true if a slice had more than 65535 seeds"),
         "too_many_tracks": _flagged(TOO_MANY_SLICE_TRACKS.mask, "true if a slice had no room for tracks"),

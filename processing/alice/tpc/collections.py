@@ -4,8 +4,11 @@ A slice has as many places for each kind of object as its clusters allow, so the
 the other events of its batch.
 """
 
+import math
+
 import numpy as np
 
+from hltnode.processing.alice.detector_constants import SLICE_ANGLE
 from hltnode.processing.alice.geometry.tpc_geometry import GEOMETRY_FLOATS, NUMBERS_AFTER_ROWS
 from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import (
@@ -37,6 +40,11 @@ from hltnode.protocol.alice.tpc_banks import (
 
 MAX_SLICE_CLUSTERS = SOURCES_OF_SLICE * (0xFFFF // CLUSTER.itemsize)
 """All banks of a slice, of 65,535 bytes each."""
+HALF_WIDTH_OVER_X = math.tan(SLICE_ANGLE / 2.0)
+"""The border of a slice at x is this number times x away from its middle."""
+BORDER_TOLERANCE = 2.0
+"""cm: a cluster farther beyond the border of its slice is not used. It would widen the bins of its chamber; the
+simulation has none beyond the border."""
 MAX_WINDOW = 128
 """Clusters that the finder of neighbours takes from one window. Those of a central event have 12 in the mean, at most
 116; clusters that all lie in one place would cost the cube of their number."""
@@ -110,6 +118,8 @@ tpc_types = SharedTypes(
         "tpc_y_step": Y_STEP,
         "tpc_y_offset": Y_OFFSET,
         "tpc_z_step": Z_STEP,
+        "tpc_half_width_over_x": HALF_WIDTH_OVER_X,
+        "tpc_border_tolerance": BORDER_TOLERANCE,
         "tpc_z_start": Z_START,
         "tpc_no_cluster": 0xFFFF,
         "tpc_max_window": MAX_WINDOW,

@@ -13,7 +13,12 @@ BAD_TPC_BANK = ChainFlag(
     ),
 )
 BAD_CLUSTER = ChainFlag(
-    name="bad_cluster", bit=18, text="A cluster has the number of no row. The other clusters are used."
+    name="bad_cluster",
+    bit=18,
+    text=(
+        "A cluster has the number of no row, or lies more than 2 cm beyond the border of its slice. The other clusters "
+        "are used."
+    ),
 )
 ROW_TOO_FULL = ChainFlag(
     name="row_too_full", bit=19, text="A row of a slice has more than 65535 clusters. None of them is used."

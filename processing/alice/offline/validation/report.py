@@ -8,7 +8,15 @@ from hltnode.processing.alice.offline.validation.track_checker import SPECIES
 
 WIDTH, HEIGHT = 420, 220
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756")
-CURVES = (("of_pt", "pT in GeV/c"), ("of_eta", "pseudorapidity"), ("of_occupancy", "clusters of the slice"))
+CURVES = (
+    ("of_pt", "pT in GeV/c", "tracks of slices"),
+    ("of_eta", "pseudorapidity", "tracks of slices"),
+    ("of_occupancy", "clusters of the slice", "tracks of slices"),
+    ("merged_of_pt", "pT in GeV/c", "merged tracks"),
+    ("merged_of_eta", "pseudorapidity", "merged tracks"),
+    ("merged_of_occupancy", "mean clusters of a slice", "merged tracks"),
+)
+"""Key of the result, what is on the axis, and which tracks are counted."""
 
 PULL_TABLES = (
     ("pulls", "all matched tracks"),
@@ -77,12 +85,15 @@ def text_of(result: dict[str, Any]) -> str:
         ]
     if result.get("assumed") is not None:
         lines += _assumed_lines(result["assumed"])
-    for key, title in CURVES:
-        lines += ["", f"{title:<28} findable  efficiency"]
+    for key, axis, which in CURVES:
+        if result.get(key) is None:
+            continue
+        lines += ["", f"{axis}, {which}", f"{'':<28} findable  efficiency    tracks    fakes   clones"]
         lines += [
             f"{row['from']:>12g} to {row['to']:>12g}  {row['findable']:>8}  {_percent(row['efficiency']):>10}"
+            f"  {row['tracks']:>8}  {_percent(row['fakes'])}  {_percent(row['clones'])}"
             for row in result[key]
-            if row["findable"]
+            if row["findable"] or row["tracks"]
         ]
     return "\n".join(lines)
 
@@ -118,11 +129,14 @@ def page_of(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> str:
     """One or several results as one HTML file; the curves lie over each other."""
     drawings = "".join(
         curve_drawing(
-            f"efficiency of slices against {title}",
-            [[row["efficiency"] for row in result[key]] for _, result in results],
+            f"{what} of {which} against {axis}",
+            [[row[what] for row in result[key]] for _, result in results],
             [row["from"] for row in results[0][1][key]] + [results[0][1][key][-1]["to"]],
         )
-        for key, title in CURVES
+        for key, axis, which in CURVES
+        # A result of an earlier version has fewer curves.
+        if all(result.get(key) is not None and "fakes" in result[key][0] for _, result in results)
+        for what in ("efficiency", "fakes", "clones")
     )
     names = "".join(
         f'<li><span style="color:{_COLOURS[i % len(_COLOURS)]}">&#9632;</span> {escape(name)}</li>'

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.alice.detector_constants import KG_TO_CURVATURE
 from hltnode.processing.alice.geometry.tpc_geometry import TpcGeometry
+from hltnode.processing.alice.offline.validation.curves import AXES, PT_BINS, Curves
 from hltnode.processing.alice.offline.validation.matching import (
     LEVELS,
     MATCH_LEVEL,
@@ -16,6 +17,7 @@ from hltnode.processing.alice.offline.validation.matching import (
     MIN_ROWS,
     Integers,
     Matches,
+    Score,
     match_tracks,
     rows_of_particles,
     score,
@@ -40,10 +42,6 @@ PULLS = ("all", "triggered", "pure", *SPECIES)
 """Tracks whose pulls are shown: all that are matched; those of particles of the triggered collision; of these, those
 with a match of PURE_LEVEL; and those of each species. Particles of other collisions have another drift length than
 their clusters show, so the assumed resolution is wrong for them."""
-PT_BINS = np.array([0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 1000.0])
-ETA_BINS = np.array([-1.5, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.5])
-OCCUPANCY_BINS = np.array([0, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 2000000])
-"""Clusters of the slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +118,7 @@ class TrackChecker:
         self.of_merged = Counts()
         self.has_merged = False
         self.v0s: V0Checker | None = None
-        self._curves = {
-            name: np.zeros((len(bins) - 1, 2), np.int64)
-            for name, bins in (("pt", PT_BINS), ("eta", ETA_BINS), ("occupancy", OCCUPANCY_BINS))
-        }
+        self._curves, self._curves_of_merged = Curves(), Curves()
         self._of_slices = _Comparison()
         self._of_merged = _Comparison()
 
@@ -150,23 +145,27 @@ class TrackChecker:
         references = particle * N_SLICES + of_slice
         matches = match_tracks(tracks.n_clusters, tracks.clusters, truth.of_clusters)
         place = matches.particle * N_SLICES + tracks.slice_number
-        found = _count(self.of_slices, matches, place, references)
-        occupancy = np.bincount(slice_of_clusters, minlength=N_SLICES)[of_slice]
+        score_of_slices = _count(self.of_slices, matches, place, references)
+        clusters_of_slice = np.bincount(slice_of_clusters, minlength=N_SLICES)
         with np.errstate(divide="ignore", invalid="ignore"):
-            eta = np.arcsinh(pz / pt)[particle]
-        for name, bins, values in (
-            ("pt", PT_BINS, pt[particle]),
-            ("eta", ETA_BINS, eta),
-            ("occupancy", OCCUPANCY_BINS, occupancy),
-        ):
-            for column, chosen in enumerate((values, values[found])):
-                self._curves[name][:, column] += np.histogram(chosen, bins)[0]
+            eta = np.arcsinh(pz / pt)
+        self._curves.add(
+            (pt[particle], eta[particle], clusters_of_slice[of_slice].astype(np.float64)),
+            (*_pt_and_eta(tracks), clusters_of_slice[tracks.slice_number].astype(np.float64)),
+            score_of_slices,
+        )
         self._compare_parameters(truth, tracks, matches, self._of_slices)
         if merged is not None:
             self.has_merged = True
             whole = np.flatnonzero((rows.sum(1) >= MIN_ROWS) & enough)
             of_merged = match_tracks(merged.n_clusters, merged.clusters, truth.of_clusters)
-            _count(self.of_merged, of_merged, of_merged.particle, whole)
+            score_of_merged = _count(self.of_merged, of_merged, of_merged.particle, whole)
+            mean = len(slice_of_clusters) / N_SLICES
+            self._curves_of_merged.add(
+                (pt[whole], eta[whole], np.full(len(whole), mean)),
+                (*_pt_and_eta(merged), np.full(len(merged.x), mean)),
+                score_of_merged,
+            )
             self._compare_parameters(truth, merged, of_merged, self._of_merged)
             if v0s is not None:
                 self.v0s = self.v0s or V0Checker()
@@ -203,7 +202,8 @@ class TrackChecker:
     def result(self) -> dict[str, Any]:
         """The JSON object. merged: None without merged tracks. pulls and resolution are those of merged tracks, or of
         tracks of slices if there are none; pulls_of_slices are those of tracks of slices. assumed: for each species,
-        the tracks of its pulls by the particle that their fit assumes; None without merged tracks."""
+        the tracks of its pulls by the particle that their fit assumes; None without merged tracks. of_pt and the other
+        keys of AXES: curves of tracks of slices; merged_of_pt and so on: of merged tracks, None without them."""
         compared = self._of_merged if self.has_merged else self._of_slices
         return {
             "events": self.events,
@@ -221,9 +221,8 @@ class TrackChecker:
             if self.has_merged
             else None,
             "resolution": _moments(compared.residuals, None),
-            "of_pt": _curve(PT_BINS, self._curves["pt"]),
-            "of_eta": _curve(ETA_BINS, self._curves["eta"]),
-            "of_occupancy": _curve(OCCUPANCY_BINS, self._curves["occupancy"]),
+            **{key: self._curves.result(key) for key in AXES},
+            **{f"merged_{key}": self._curves_of_merged.result(key) if self.has_merged else None for key in AXES},
         }
 
 
@@ -239,19 +238,23 @@ def followed(states: NDArray[np.void], dx: Floats, geometry: TpcGeometry) -> tup
     return np.column_stack([y + dx * tangent, z + slope * dx * np.hypot(1.0, tangent), end, slope, kappa]), valid
 
 
-def _count(counts: Counts, matches: Matches, place: Integers, references: Integers) -> NDArray[np.bool_]:
-    """Count at each level; returns which references are found at that of the results."""
+def _pt_and_eta(tracks: FoundTracks) -> tuple[Floats, Floats]:
+    """In GeV/c; a straight track has the largest momentum of the curves."""
+    slope, charge_over_pt = (tracks.parameters[:, PARAMETERS.index(name)] for name in ("lambda", "kappa"))
+    with np.errstate(divide="ignore"):
+        return np.minimum(1.0 / np.abs(charge_over_pt), PT_BINS[-1]), np.arcsinh(slope)
+
+
+def _count(counts: Counts, matches: Matches, place: Integers, references: Integers) -> Score:
+    """Count at each level; returns the score at that of the results."""
     counts.findable += len(references)
     counts.tracks += len(place)
-    found = np.zeros(len(references), bool)
-    for level in LEVELS:
-        of_level = score(matches, place, references, level)
+    scores = {level: score(matches, place, references, level) for level in LEVELS}
+    for level, of_level in scores.items():
         counts.found[level] += int(of_level.found.sum())
         counts.fakes[level] += int(of_level.fakes.sum())
         counts.clones[level] += int(of_level.clones.sum())
-        if level == MATCH_LEVEL:
-            found = of_level.found
-    return found
+    return scores[MATCH_LEVEL]
 
 
 def _moments(parts: list[Floats], limit: float | None) -> dict[str, dict[str, float | int] | None]:
@@ -270,11 +273,3 @@ def _moments(parts: list[Floats], limit: float | None) -> dict[str, dict[str, fl
         with_limit = {**moments, "width_68": robust["width"], "outside": 1.0 - len(inside) / len(column)}
         result[name] = {**(robust if limit is None else with_limit), "tracks": len(column)}
     return result
-
-
-def _curve(bins: NDArray[Any], counts: NDArray[np.int64]) -> list[dict[str, float | int | None]]:
-    """For each bin: its edges, the references, and their efficiency."""
-    return [
-        {"from": low, "to": high, "findable": n, "efficiency": found / n if n else None}
-        for low, high, (n, found) in zip(bins[:-1].tolist(), bins[1:].tolist(), counts.tolist(), strict=True)
-    ]

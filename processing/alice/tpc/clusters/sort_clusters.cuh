@@ -1,11 +1,13 @@
 // Clusters of a slice by row, by bin of the grid, then by z, y and number in the event (D. Rohr, diploma thesis,
 // Heidelberg, 2010, sections 2.2.3 and 2.4.1).
 //
-// In:  the banks of the slice. Out: tpc_slices.row_counts and boxes, tpc_clusters.places, inputs and charges,
-// tpc_bins.begin, flags. One block per slice; threads stride over the clusters of a bank, three times: count, count by
-// bins, store. Coordinates stay the 16-bit numbers of the banks, which are exact; the thesis makes such numbers from
-// its floats. Bounds: a row of n clusters has at most n bins; a row of more than 65,535 is empty, so that 16 bits hold
-// its numbers. The order of clusters with equal places is that of the input; all others do not depend on it.
+// In:  the banks of the slice, x of the rows. Out: tpc_slices.row_counts and boxes, tpc_clusters.places, inputs and
+// charges, tpc_bins.begin, flags. One block per slice; threads stride over the clusters of a bank, three times: count,
+// count by bins, store. Coordinates stay the 16-bit numbers of the banks, which are exact; the thesis makes such
+// numbers from its floats. A cluster of no row, or beyond the borders of its slice, is not used: one of them would
+// widen all bins of its chamber. Bounds: a row of n clusters has at most n bins; a row of more than 65,535 is empty, so
+// that 16 bits hold its numbers. The order of clusters with equal places is that of the input; all others do not depend
+// on it.
 #pragma once
 
 #include "alice/tpc/clusters/cluster_banks.cuh"
@@ -30,6 +32,21 @@ __device__ void for_clusters(const raw_banks& banks, const tpc_slice_input& slic
             take(load_cluster(bank.data + tpc_cluster_bytes * k), first + k);
         first += n;
     }
+}
+
+/// Largest |y| of a cluster of a row at x, in units of banks.
+__device__ uint32_t y_reach(float x)
+{
+    return static_cast<uint32_t>((x * tpc_half_width_over_x + tpc_border_tolerance) / tpc_y_step);
+}
+
+/// Whether a cluster has a row, and y inside of its slice. reaches: y_reach of each row.
+__device__ bool is_in_slice(const tpc_cluster& cluster, const uint32_t* reaches)
+{
+    if (cluster.row >= tpc_rows) return false;
+    const uint32_t reach = reaches[cluster.row];
+    // Smaller than 0 is larger than all other numbers.
+    return (cluster.place & 0xFFFFu) + reach - tpc_y_offset <= 2u * reach;
 }
 
 /// Add 1 to a 16-bit word of an array that begins at a multiple of 4 bytes; returns the old value. Atomic functions
@@ -69,6 +86,7 @@ HLT_KERNEL(tpc_sort_clusters)
     if (!p.takes(blockIdx.x)) return;
     __shared__ hlt::tpc_row rows[hlt::tpc_rows];
     __shared__ uint32_t counts[hlt::tpc_rows];
+    __shared__ uint32_t reaches[hlt::tpc_rows];
     __shared__ uint32_t limits[4u * hlt::tpc_chambers];
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     __shared__ uint32_t flags;
@@ -78,13 +96,16 @@ HLT_KERNEL(tpc_sort_clusters)
     const hlt::tpc_slice_input slice = p.tpc_slices.input[blockIdx.x];
     uint16_t* const row_counts = p.tpc_slices.row_counts + blockIdx.x * hlt::tpc_rows;
     hlt::tpc_box* const boxes = p.tpc_slices.boxes + blockIdx.x * hlt::tpc_chambers;
-    for (uint32_t i = threadIdx.x; i < hlt::tpc_rows; i += blockDim.x) counts[i] = 0;
+    for (uint32_t i = threadIdx.x; i < hlt::tpc_rows; i += blockDim.x) {
+        counts[i] = 0;
+        reaches[i] = hlt::y_reach(p.tpc.geometry[i]);
+    }
     for (uint32_t i = threadIdx.x; i < 4u * hlt::tpc_chambers; i += blockDim.x) limits[i] = i % 2u == 0u ? 0xFFFFu : 0u;
     if (threadIdx.x == 0) flags = 0;
     hlt::block_barrier();
 
     hlt::for_clusters(p.raw_banks, slice, index, [&](const hlt::tpc_cluster& cluster, uint32_t) {
-        if (cluster.row >= hlt::tpc_rows) {
+        if (!hlt::is_in_slice(cluster, reaches)) {
             atomicOr(&flags, uint32_t{hlt::bad_cluster});
             return;
         }
@@ -118,7 +139,7 @@ HLT_KERNEL(tpc_sort_clusters)
     for (uint32_t i = threadIdx.x; i < n_sorted + hlt::tpc_rows; i += blockDim.x) begins[i] = 0;
     hlt::block_barrier();
     hlt::for_clusters(p.raw_banks, slice, index, [&](const hlt::tpc_cluster& cluster, uint32_t) {
-        if (cluster.row >= hlt::tpc_rows || rows[cluster.row].n_clusters == 0u) return;
+        if (!hlt::is_in_slice(cluster, reaches) || rows[cluster.row].n_clusters == 0u) return;
         const hlt::tpc_row& row = rows[cluster.row];
         hlt::count_in(begins, row.bin + hlt::bin_of(row, cluster.place) + 1u);
     });
@@ -139,7 +160,7 @@ HLT_KERNEL(tpc_sort_clusters)
     uint16_t* const charges = p.tpc_clusters.charges + p.tpc_clusters.first(blockIdx.x);
     hlt::for_clusters(p.raw_banks, slice, index, [&](const hlt::tpc_cluster& cluster, uint32_t input) {
         charges[input - slice.first_cluster] = static_cast<uint16_t>(cluster.charge);
-        if (cluster.row >= hlt::tpc_rows || rows[cluster.row].n_clusters == 0u) return;
+        if (!hlt::is_in_slice(cluster, reaches) || rows[cluster.row].n_clusters == 0u) return;
         const hlt::tpc_row& row = rows[cluster.row];
         const uint32_t i = row.first + hlt::count_in(begins, row.bin + hlt::bin_of(row, cluster.place) + 1u);
         places[i] = cluster.place;

@@ -6,6 +6,7 @@ from hltnode.processing.alice.tpc.collections import (
     cluster_inputs,
     cluster_places,
     first_in_bin,
+    geometry,
     row_counts,
     slice_input,
 )
@@ -19,7 +20,7 @@ sort_clusters = Algorithm.beside(
     grid=Grid.PARTS,
     parts=N_SLICES,
     block_size=256,
-    reads=(raw_banks, slice_input),
+    reads=(raw_banks, geometry, slice_input),
     updates=(event_flags,),
     writes=(row_counts, boxes, cluster_places, cluster_inputs, cluster_charges, first_in_bin),
 )

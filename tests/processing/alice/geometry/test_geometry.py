@@ -94,10 +94,23 @@ def test_a_file_gives_the_geometry_that_it_describes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.row_x, builtin_geometry().row_x)
 
 
+def test_a_file_may_give_the_field_alone(tmp_path: Path) -> None:
+    builtin = builtin_geometry()
+    for content, field in (({"field": [-5.0, -2.0e-7, 0.0]}, SolenoidField(b0=-5.0, z2=-2.0e-7)), ({}, builtin.field)):
+        (tmp_path / FILE_NAME).write_text(json.dumps(content))
+        read = load_geometry(tmp_path)
+        assert (read.field, read.half_length) == (field, builtin.half_length)
+        np.testing.assert_array_equal(read.as_floats()[:159], builtin.as_floats()[:159])
+        np.testing.assert_array_equal(read.pad_length, builtin.pad_length)
+        np.testing.assert_array_equal(read.pad_width, builtin.pad_width)
+
+
 def test_a_file_with_impossible_values_is_refused(tmp_path: Path) -> None:
     rows = document()["row_x"]
     cases: list[tuple[Any, str]] = [
         ([], "an object with"),
+        ({"Field": [5.0, 0.0, 0.0]}, "unknown key 'Field'; there are 'row_x', .*, 'field'"),
+        ({"field": None}, "'field': 3 finite"),
         (document(row_x=rows[:-1]), "'row_x': 159 finite"),
         (document(row_x=[*rows[:-1], "x"]), "'row_x': 159 finite"),
         (document(row_x=[*rows[:-1], 280.0]), "'row_x': rows from the beam outwards"),

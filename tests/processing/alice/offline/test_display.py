@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from hltnode.daemon.cli import app
 from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.geometry.tpc_geometry import FILE_NAME, builtin_geometry
-from hltnode.processing.alice.offline.display.picture import slice_drawing
+from hltnode.processing.alice.offline.display.figure import slice_figure
+from hltnode.processing.alice.offline.display.picture import COLOURS, slice_drawing
 from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
 from hltnode.processing.alice.offline.tools import TOOLS
 from hltnode.processing.offline.chain_tools import SampleRequest
@@ -73,7 +74,12 @@ def test_the_fullest_slice_is_drawn_with_clusters_links_seeds_and_tracks() -> No
         assert len(track) >= 10
         assert (np.diff(picture.x[track]) > 0).all()
         assert np.abs(np.diff(picture.y[track])).max() < 10.0
+    (legend,) = slice_figure(picture, "a file").legends
+    assert [text.get_text() for text in legend.get_texts()] == list(COLOURS)
     drawing = slice_drawing(picture)
+    assert all(f"</svg>{name}</li>" in drawing for name in COLOURS)
+    # Deleted links are grey, and lie below all that was kept.
+    assert drawing.index(f'stroke="{COLOURS["deleted links"]}"') < drawing.index(f'stroke="{COLOURS["links"]}"')
     assert drawing.count("h0") == 2 * (len(picture.x) + len(picture.seeds))
     assert (len(empty.x), len(empty.tracks), empty.n_clusters) == (0, 0, 0)
     assert "h0" not in slice_drawing(empty)
@@ -86,7 +92,7 @@ def test_clusters_that_the_chain_does_not_use_are_not_drawn() -> None:
     assert TOOLS.display is not None
     n = 65536
     clusters = np.zeros(n + 20, CLUSTER)
-    clusters["row"], clusters["y"], clusters["z"] = 80, np.arange(n + 20) % 60000, 20000
+    clusters["row"], clusters["y"], clusters["z"] = 80, np.arange(n + 20) % 30000 + 18000, 20000
     clusters["row"][:20], clusters["y"][:20] = np.arange(20), 32768
     clusters["row"][19] = N_ROWS
     banks = [

@@ -386,7 +386,7 @@ def test_a_geometry_changes_the_events_and_dead_chambers_belong_to_the_seed(tmp_
     other = sample(geometry=tmp_path)
     assert other.identity != sample().identity
     assert len(event_of(other, 0).clusters) != len(event_of(sample(), 0).clusters)
-    (tmp_path / FILE_NAME).write_text("{}")
+    (tmp_path / FILE_NAME).write_text("[]")
     with pytest.raises(ValueError, match=FILE_NAME):
         next(sample(geometry=tmp_path).blocks(1, 1))
     dead = sample(dead_chambers=20).dead_chambers

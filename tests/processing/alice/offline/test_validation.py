@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
-from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
+from hltnode.processing.alice.geometry.tpc_geometry import FILE_NAME, builtin_geometry
 from hltnode.processing.alice.offline.simulation.events import SimulatedEvent
 from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
 from hltnode.processing.alice.offline.tools.validation import TpcValidation, found_merged
@@ -249,8 +249,33 @@ def test_curves_count_references_by_pt_eta_and_clusters_of_the_slice() -> None:
     checker = TrackChecker(GEOMETRY)
     checker.add(None, np.empty(0, np.int64), np.empty(0, np.int64), tracks([]))
     empty = checker.result()
-    assert (empty["events"], empty["without_truth"], empty["merged"]) == (1, 1, None)
+    assert (empty["events"], empty["without_truth"], empty["merged"], empty["merged_of_pt"]) == (1, 1, None, None)
     assert empty["slice"]["efficiency"] is None
+
+
+def test_curves_count_fakes_and_clones_by_the_values_of_tracks() -> None:
+    """A clone of 0.4 GeV/c, a fake below the momentum of references, and a straight track beyond all bins of eta."""
+    truth, slices, row = event([0.4, 3.0])
+    found = tracks([own(0), own(0, 5), NOISE, own(1)])
+    found.parameters[:, 4] = 1.0 / 0.4, -1.0 / 0.4, 1.0 / 0.1, 0.0
+    found.parameters[:, 3] = np.sinh([0.5, -0.2, 0.1, 1.6])
+    result = checked(truth, slices, row, found)
+    for prefix in ("", "merged_"):
+        of_pt, of_eta, of_occupancy = (
+            [
+                (of["from"], of["findable"], of["tracks"], of["fakes"], of["clones"])
+                for of in result[f"{prefix}{key}"]
+                if of["findable"] or of["tracks"]
+            ]
+            for key in ("of_pt", "of_eta", "of_occupancy")
+        )
+        assert of_pt == [(0.0, 0, 1, 1.0, 0.0), (0.3, 1, 2, 0.0, 0.5), (2.0, 1, 0, None, None), (5.0, 0, 1, 0.0, 0.0)]
+        assert of_eta == [(-0.3, 0, 1, 0.0, 1.0), (0.0, 0, 1, 1.0, 0.0), (0.3, 2, 1, 0.0, 0.0)]
+        assert of_occupancy == [(0, 2, 4, 0.25, 0.25)]
+    # The slice has 1,800 clusters, and each of the 36 slices of the event has 50 of them in the mean.
+    result = checked(*event([0.4], n_noise=1760), tracks([own(0)]))
+    for key, at in (("of_occupancy", 1000), ("merged_of_occupancy", 0)):
+        assert [(of["from"], of["findable"], of["tracks"]) for of in result[key] if of["tracks"]] == [(at, 1, 1)]
 
 
 def test_a_v0_is_found_with_a_matched_track_of_each_daughter() -> None:
@@ -295,9 +320,17 @@ def test_tables_and_page_show_the_numbers_of_the_result() -> None:
     assert "  70%      50.00%   50.00%    0.00%" in text
     assert "merged tracks: 2 findable" in text
     page = page_of([("one <file>", result), ("two", result)], text)
-    assert page.count("<polyline") == 6
+    assert page.count("<polyline") == 2 * 18
+    assert "clones of merged tracks against pT in GeV/c" in page
+    assert "pT in GeV/c, merged tracks" in text
+    # A result of an earlier version has the efficiency alone, and no curves of merged tracks.
+    names = ("of_pt", "of_eta", "of_occupancy")
+    kept = {key: [{"from": 0, "to": 1, "findable": 1, "efficiency": 1.0}] for key in names}
+    earlier = {**{key: value for key, value in result.items() if not key.startswith("merged_of")}, **kept}
+    assert page_of([("new", result), ("earlier", earlier)], text).count("<polyline") == 0
     assert "one &lt;file&gt;" in page
-    assert "merged" not in text_of({**result, "merged": None})
+    no_merged = {"merged": None, **{f"merged_{key}": None for key in names}}
+    assert "merged" not in text_of({**result, **no_merged})
 
 
 def test_the_command_reports_the_tracks_of_simulated_events(tmp_path: Path) -> None:
@@ -321,6 +354,25 @@ def test_the_command_reports_the_tracks_of_simulated_events(tmp_path: Path) -> N
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ValueError, match="it is no result of"):
         TpcValidation().read_result(tmp_path / "other.json")
+
+
+def test_tracks_in_a_polynomial_field_have_the_momentum_of_its_geometry(tmp_path: Path) -> None:
+    """Bz falls by 6 % to the pads. Without its geometry, kernels and checker take the uniform field."""
+    (tmp_path / FILE_NAME).write_text('{"field": [5.0, -1.0e-6, 0.0]}')
+    sample = TpcSample(SampleRequest(seed=3, geometry=tmp_path), TpcOptions(pile_up=0.0))
+    file = tmp_path / "t.mdf"
+    file.write_bytes(encode_block(sample, 0, [event_of(sample, number) for number in range(6)]))
+    widths = []
+    for name, options in (("right", ["--geometry", str(tmp_path)]), ("wrong", [])):
+        out = tmp_path / f"{name}.json"
+        done = CliRunner().invoke(app, ["validate", str(file), "--chain", "alice_tpc", "--json", str(out), *options])
+        assert done.exit_code == 0, done.output
+        result = json.loads(out.read_text())
+        assert result["merged"]["efficiency"] > 0.99
+        widths.append(result["pulls_pure"]["kappa"]["width"])
+    right, wrong = widths
+    assert right < 1.1
+    assert wrong > 1.4
 
 
 def test_merged_tracks_have_each_cluster_of_their_segments_once() -> None:

@@ -12,6 +12,9 @@ struct tpc_sort_clusters_parameters {
     const hlt::batch_header* batch;
     hlt::raw_banks raw_banks;
     struct {
+        const float* geometry;
+    } tpc;
+    struct {
         const hlt::tpc_slice_input* input;
         uint16_t* row_counts;
         hlt::tpc_box* boxes;
