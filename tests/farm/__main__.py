@@ -1,7 +1,7 @@
 """python -m tests.farm --nodes 1,2,4 --seconds 12: the table of real nodes beside the model of the same farm.
 
 Each number of nodes is run at 60 % of its capacity without and with each fault, and once as fast as the nodes accept
-MEPs. The times of batches of the model are those that the nodes measured. `*` marks differences above 15 %.
+MEPs. The model gets the times of batches that the nodes measured. `*` marks differences above 15 %.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from hltnode.daemon.commands.farm.local.processes import processes
 from hltnode.daemon.farm_model.description import FaultKind
 from tests.farm.comparison import Row, model_of, rows_of, run_model, table_of
 from tests.farm.paced_node import EVENT_SECONDS, OVERHEAD_SECONDS
-from tests.farm.real import EVENTS_PER_MEP, MEPS_OF_A_SLOT, Fault, Pause, fitted_service, run_real
+from tests.farm.real import EVENTS_PER_MEP, MEPS_OF_A_SLOT, Fault, Pause, RealRun, fitted_service, run_real
 
 LOAD = 0.6
 SLOWNESS = 3.0
@@ -25,14 +25,20 @@ MEPS_AT_ONCE = 1e4
 """MEPs per second of sources that never wait, for the greatest rate."""
 
 
+CALIBRATING = ("greatest", "quiet")
+"""Runs whose batches give the service times. One of them alone may have batches of one size, which cannot tell the
+overhead from the time of an event."""
+
+
 def scenarios(nodes: int, seconds: float) -> dict[str, list[Fault]]:
-    """The faults of each scenario. In a farm of one node, no other one takes over its MEPs."""
+    """The faults of each scenario, the calibrating ones first. In a farm of one node, no other takes over its MEPs."""
     at = seconds / 4
-    found: dict[str, list[Fault]] = {"quiet": []}
+    found: dict[str, list[Fault]] = {name: [] for name in CALIBRATING}
     if nodes > 1:
         found["kill"] = [Fault(kind=FaultKind.KILL, node=0, at=at, seconds=5.0)]
     found["stop"] = [Fault(kind=FaultKind.STOP, node=0, at=at, seconds=1.5)]
     found["slow"] = [Fault(kind=FaultKind.SLOW, node=0, at=at, seconds=3.0, factor=SLOWNESS)]
+    found["subscriber"] = []
     return found
 
 
@@ -50,10 +56,11 @@ def main() -> int:
     longest = OVERHEAD_SECONDS + meps * EVENTS_PER_MEP * EVENT_SECONDS
     rows: list[Row] = []
     for nodes in map(int, arguments.nodes.split(",")):
-        service: dict[str, float] = {}
+        batches: list[tuple[int, float]] = []
+        compared: list[tuple[str, int, float, RealRun]] = []
         mep_seconds = longest / (LOAD * nodes * meps)
-        for name, faults in {**scenarios(nodes, arguments.seconds), "subscriber": [], "greatest": []}.items():
-            if arguments.only and name not in arguments.only:
+        for name, faults in scenarios(nodes, arguments.seconds).items():
+            if arguments.only and name not in (*arguments.only, *CALIBRATING):
                 continue
             spacing = 1 / MEPS_AT_ONCE if name == "greatest" else mep_seconds
             pause = PAUSE if name == "subscriber" else None
@@ -62,13 +69,18 @@ def main() -> int:
                 real = run_real(Path(folder), nodes, n, spacing, faults, started, pause)
             assert real.accounting_closes
             assert not real.report.unacknowledged
-            # Those of the farm without faults, which comes first; a slow node would make all of them slow.
-            service = service or fitted_service(real.service)
+            if name in CALIBRATING:
+                batches += real.service
+            compared.append((name, n, spacing, real))
+        service = fitted_service(batches)
+        print(f"{nodes} nodes, times of {len(batches)} batches: {service}", flush=True)
+        for name, n, spacing, real in compared:
             description = model_of(nodes, n, spacing, real.struck, service, real.event_bytes, real.paused)
-            rows += rows_of(f"{name}, {nodes} nodes", real, run_model(description))
-            print(table_of([row for row in rows if row.scenario == f"{name}, {nodes} nodes"]).text(), flush=True)
-            print(f"batches: {len(real.service)}, {service}; MEPs of each node {real.meps_of_node}", flush=True)
-            print(f"pause of the subscriber: {real.paused}" if pause else "", flush=True)
+            of_scenario = rows_of(f"{name}, {nodes} nodes", real, run_model(description))
+            rows += of_scenario
+            print(table_of(of_scenario).text(), flush=True)
+            print(f"batches: {len(real.service)}; MEPs of each node {real.meps_of_node}", flush=True)
+            print(f"pause of the subscriber: {real.paused}" if real.paused else "", flush=True)
     print(table_of(rows).text())
     if arguments.json is not None:
         arguments.json.write_text(json.dumps([[r.scenario, r.name, r.real, r.model] for r in rows], indent=1))
