@@ -160,7 +160,7 @@ def test_a_token_that_gets_permission_is_accepted_at_once() -> None:
     assert 0 in site.bench.builder.open
 
 
-def test_a_source_that_a_feeder_takes_back_is_accepted_from_it_at_once_and_from_the_other_no_more() -> None:
+def test_a_source_that_a_feeder_takes_back_is_accepted_from_it_alone_at_once() -> None:
     """Its token and the sources of its hello stay the same all the time."""
     bench = Bench(feeders=2)
     run, permissions = bench.registry.begin(RUN), bench.registry.permissions
