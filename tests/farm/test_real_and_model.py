@@ -8,7 +8,7 @@ import pytest
 
 from hltnode.daemon.commands.farm.local.processes import processes
 from hltnode.daemon.farm_model.description import FaultKind, Policy
-from tests.farm.comparison import GOOD, Row, model_of, run_model, table_of
+from tests.farm.comparison import GOOD, Row, model_of, run_model, shifted, table_of
 from tests.farm.paced_node import EVENT_SECONDS, OVERHEAD_SECONDS
 from tests.farm.real import Decided, Fault, Pause, feed, fitted_service, has_credits, metric, real_nodes, wait_for
 
@@ -96,6 +96,15 @@ def test_measured_times_of_batches_become_overhead_rate_and_spread() -> None:
 
 
 def test_the_table_marks_differences_above_the_limit() -> None:
-    rows = [Row("quiet", "a", 100.0, 100.0 * (1 + GOOD)), Row("quiet", "b", 100.0, 84.0), Row("quiet", "c", 0.0, 0.0)]
+    values = [(100.0, 100.0 * (1 + GOOD)), (100.0, 84.0), (0.0, 0.0), (0.0, 1.0)]
+    rows = [Row("quiet", "a", real, model, model, model) for real, model in values]
+    # The model with faults that are moved reaches the real value, or nearly.
+    rows += [Row("kill", "a", 100.0, 150.0, 90.0, 160.0), Row("kill", "b", 100.0, 150.0, 116.0, 160.0)]
     lines = table_of(rows).text().splitlines()[2:]
-    assert [line.endswith("*") for line in lines] == [False, True, False]
+    assert [line.endswith("*") for line in lines] == [False, True, False, True, False, True]
+
+
+def test_faults_that_are_moved_stay_behind_the_first_mep() -> None:
+    fault = Fault(kind=FaultKind.KILL, node=1, at=0.1, seconds=5.0)
+    assert [shifted([fault], by)[0].at for by in (0.2, -0.05, -0.2)] == [pytest.approx(0.3), pytest.approx(0.05), 0.0]
+    assert shifted([fault], 0.2)[0].seconds == 5.0
