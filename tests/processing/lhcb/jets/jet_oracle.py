@@ -61,13 +61,14 @@ def transverse_momenta(tracks: Columns) -> NDArray[np.float32]:
     tx, ty, qop = (tracks[f"beam_{name}"].astype(f) for name in ("tx", "ty", "qop"))
     with np.errstate(all="ignore"):
         along = f(1) / (np.abs(qop) * np.sqrt(f(1) + tx * tx + ty * ty))
-        found: NDArray[np.float32] = along * np.sqrt(tx * tx + ty * ty)
-    return found
+        found = along * np.sqrt(tx * tx + ty * ty)
+    return found.astype(f)
 
 
 def in_units(pt: NDArray[np.float32]) -> NDArray[np.int64]:
     """1/16 MeV; a part has 1 TeV at most."""
-    return np.floor(np.minimum(pt, f(1e6)) * f(16) + f(0.5)).astype(np.int64)
+    units: NDArray[np.float32] = np.floor(np.minimum(pt, f(1e6)) * f(16) + f(0.5))
+    return units.astype(np.int64)
 
 
 def half_turn(angle: Any) -> Any:
@@ -75,9 +76,9 @@ def half_turn(angle: Any) -> Any:
     return np.where(angle > np.pi, angle - 2 * np.pi, np.where(angle < -np.pi, angle + 2 * np.pi, angle))
 
 
-def find_jets(tracks: Columns, clusters: Columns, **cuts: float) -> Jets:
-    """Jets of an event, whose columns are those of TRACK_COLUMNS and CLUSTER_COLUMNS."""
-    of = {**CUTS, **cuts}
+def find_jets(tracks: Columns, clusters: Columns, cuts: Mapping[str, float] | None = None) -> Jets:
+    """Jets of an event, whose columns are those of TRACK_COLUMNS and CLUSTER_COLUMNS. cuts: instead of CUTS."""
+    of = {**CUTS, **(cuts or {})}
     pt, et = transverse_momenta(tracks), clusters["et"].astype(f)
     good = (pt >= f(of["min_track_pt"])) & (tracks["pv"] != NO_PV)
     good &= tracks["ghost_probability"].astype(f) <= f(of["max_ghost_probability"])

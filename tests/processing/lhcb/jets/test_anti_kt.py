@@ -36,7 +36,7 @@ def events_with_two_jets(n: int) -> Iterator[Event]:
         is_photon = rng.random(len(hard)) < 0.33
         tracks = np.concatenate([hard[~is_photon], soft])
         pv = np.concatenate([np.zeros(int((~is_photon).sum())), rng.integers(0, 2, len(soft))])
-        yield tracks_of(*tracks.T, pv), clusters_of(*hard[is_photon].T)
+        yield tracks_of(tracks[:, 0], tracks[:, 1], tracks[:, 2], pv), clusters_of(*hard[is_photon].T)
 
 
 def hardest_anti_kt_jet(tracks: Columns, clusters: Columns, pv: int) -> tuple[float, float, float]:
@@ -61,7 +61,7 @@ def distance(jet: Jet, eta: float, phi: float) -> float:
 def test_the_hardest_jet_has_momentum_and_axis_of_the_hardest_anti_kt_jet() -> None:
     events = list(events_with_two_jets(200))
     ratios, distances = [], []
-    for event, (jets, _) in zip(events, run_jets(*events, radius=RADIUS), strict=True):
+    for event, (jets, _) in zip(events, run_jets(*events, constants={"radius": RADIUS}), strict=True):
         hardest = max(jets, key=lambda jet: jet.pt)
         pt, eta, phi = hardest_anti_kt_jet(*event, pv=hardest.pv)
         if (far := distance(hardest, eta, phi)) < RADIUS / 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def random_event(rng: np.random.Generator, n_tracks: int, n_clusters: int, n_pvs
 def given_of(events: Sequence[Event]) -> dict[str, NDArray[Any]]:
     """The columns of a batch."""
     given: dict[str, NDArray[Any]] = {"events.flags": np.zeros(len(events), np.uint32)}
-    kinds = (
+    kinds: tuple[tuple[str, Mapping[str, Any], int], ...] = (
         ("long_tracks", TRACK_COLUMNS, MAX_TRACKS_PER_EVENT),
         ("ecal_clusters", CLUSTER_COLUMNS, MAX_CLUSTERS_PER_EVENT),
     )
@@ -97,12 +97,15 @@ def given_of(events: Sequence[Event]) -> dict[str, NDArray[Any]]:
 
 
 def run_jets(
-    *events: Event, launch: Launch | None = None, allocate: Allocate = host_memory, **constants: float
+    *events: Event,
+    launch: Launch | None = None,
+    allocate: Allocate = host_memory,
+    constants: Mapping[str, float] | None = None,
 ) -> list[tuple[list[Jet], int]]:
-    """Jets and flags of each event."""
+    """Jets and flags of each event. constants: instead of the declared ones."""
     n = len(events)
     columns = run_algorithms(
-        (find_jets.with_constants(constants),),
+        (find_jets.with_constants(constants or {}),),
         given_of(events),
         n,
         BatchLimits(events=n),

@@ -116,7 +116,8 @@ def test_a_particle_of_a_decay_flies_from_the_decay_of_its_mother(sample: Sample
         assert (inner.origin[0] == inner.origin[1]).all()
         p = inner.momentum.sum(axis=0)
         way = inner.origin[0] - particles.origin[outer]
-        np.testing.assert_allclose(np.cross(way, p) / np.linalg.norm(p), 0.0, atol=1e-6 * (1.0 + np.linalg.norm(way)))
+        limit = 1e-6 * (1.0 + float(np.linalg.norm(way)))
+        np.testing.assert_allclose(np.cross(way, p) / np.linalg.norm(p), 0.0, atol=limit)
         of_middle.append(way @ p / np.linalg.norm(p) * mass / np.linalg.norm(p))
         p = particles.momentum.sum(axis=0)
         of_head.append(np.linalg.norm(particles.origin[outer] - [0.1, 0.2, 30.0]) * head_mass / np.linalg.norm(p))
