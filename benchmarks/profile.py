@@ -9,7 +9,8 @@ from benchmarks.measure import Stopwatch, Throughput
 from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
-from hltnode.processing.selection.configuration.trigger_config import Override, TriggerConfig
+from hltnode.processing.selection.configuration.overrides import Override
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain
 
 

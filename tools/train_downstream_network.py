@@ -35,7 +35,7 @@ from hltnode.processing.lhcb.tracks.downstream.ghost_network import FORM, INPUTS
 from hltnode.processing.lhcb.tracks.downstream.select_tracks import select_tracks
 from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.offline.workspace_columns import Objects
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.overrides import Override
 from tools.network_training import EVENTS_PER_MEP, LIMITS, Mask, train
 
 SEQUENCE = "hlt1_2026"

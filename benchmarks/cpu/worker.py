@@ -68,7 +68,7 @@ def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
     from hltnode.processing.framework.batch import MepInBatch
     from hltnode.processing.framework.limits import BatchLimits
     from hltnode.processing.framework.offline_runner import encode_mep
-    from hltnode.processing.selection.configuration.trigger_config import Override
+    from hltnode.processing.selection.configuration.overrides import Override
 
     lhcb = _chain_of_lhcb()
     if work.sequence not in lhcb.sequences:

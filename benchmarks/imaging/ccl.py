@@ -28,7 +28,7 @@ from hltnode.processing.imaging.cpu_labelling.collections import Method
 from hltnode.processing.imaging.cpu_labelling.label_image import label_image
 from hltnode.processing.imaging.offline.simulation.shapes import random_cells
 from hltnode.processing.imaging.strips import encode_image
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.overrides import Override
 
 SIDE = 2048
 DENSITIES = tuple(percent / 100 for percent in range(10, 100, 10))

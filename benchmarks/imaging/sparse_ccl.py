@@ -18,7 +18,7 @@ from hltnode.processing.imaging.offline.simulation.shapes import random_cells
 from hltnode.processing.imaging.pixel_lists import encode_pixels, pixels_of
 from hltnode.processing.imaging.sparse_images.label_pixels import METHODS, label_pixels
 from hltnode.processing.imaging.strips import encode_image
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.overrides import Override
 
 WIDTH, HEIGHT, DENSITY, IMAGES = 768, 256, 0.01, 16
 LIMITS = BatchLimits(events=IMAGES, input_bytes=1 << 20)

@@ -25,7 +25,7 @@ from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimula
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.scifi.collections import MAX_HITS_PER_EVENT
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.overrides import Override
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.dense_events import DENSE, TEN_TIMES
 

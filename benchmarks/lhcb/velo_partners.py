@@ -26,7 +26,7 @@ from hltnode.processing.lhcb.offline.validation.checker.batch_check import check
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.offline.validation.readers.velopix import VelopixEvent, encode_velopix, read_velopix
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.overrides import Override
 
 SEQUENCE, KERNEL = "velo_simd", "velo_follow_tracks"
 PARTNERS = tuple(range(1, 11))

@@ -31,8 +31,9 @@ from hltnode.processing.selection.configuration.conditions import (
     measured_quantities,
     with_conditions,
 )
+from hltnode.processing.selection.configuration.menu import Menu, NamedMenu
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument
-from hltnode.processing.selection.configuration.trigger_config import Menu, NamedMenu, TriggerConfig
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
 from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.expressions.canonical import Reader

@@ -8,7 +8,7 @@ from hltnode.processing.alice.lines.line_types import (
     TrackAbovePt,
     TrackMultiplicity,
 )
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.menu import Menu
 
 TPC_MENU = Menu(
     types=(Passthrough, TrackMultiplicity, TrackAbovePt, JetAbovePt, NeutralKaon, Lambda),

@@ -7,7 +7,7 @@ from hltnode.processing.imaging.lines.line_types import (
     ComponentIntensity,
     Passthrough,
 )
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.menu import Menu
 
 SAMPLE = 0.01
 """Fraction of events that the line without a selection keeps."""

@@ -1,7 +1,7 @@
 """The line types of the chain, and the lines of a trigger configuration without lines."""
 
 from hltnode.processing.km3net.lines.line_types import CausalWindow, ChargedWindow, Passthrough, WindowHits
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.menu import Menu
 
 KM3NET_MENU = Menu(
     types=(Passthrough, WindowHits, CausalWindow, ChargedWindow),

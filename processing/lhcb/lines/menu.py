@@ -88,7 +88,7 @@ from hltnode.processing.lhcb.lines.two_tracks import (
     TwoTrackMVACharmXSec,
 )
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloClustersMicroBias, VeloMicroBias
-from hltnode.processing.selection.configuration.trigger_config import Menu, NamedMenu
+from hltnode.processing.selection.configuration.menu import Menu, NamedMenu
 
 MICRO_BIAS = 0.001
 RANDOM_SAMPLE = 1e-4

@@ -41,7 +41,7 @@ from hltnode.processing.lhcb.lines.prefilters import (
 from hltnode.processing.lhcb.lines.tracks import Rich1Alignment, Rich2Alignment, SingleHighPtMuon, SingleHighPtTrack
 from hltnode.processing.lhcb.lines.two_tracks import D2KPi
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
-from hltnode.processing.selection.configuration.trigger_config import NamedMenu
+from hltnode.processing.selection.configuration.menu import NamedMenu
 from hltnode.processing.selection.lines.prefilter import Prefilter
 
 HADRONIC_ENERGY = 94000.0

@@ -1,7 +1,7 @@
 """The line types of the chain, and the lines of a trigger configuration without lines."""
 
 from hltnode.processing.mu3e.lines.line_types import DecayVertex, Passthrough, TrackMomentum, Window
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.menu import Menu
 
 MU3E_MENU = Menu(
     types=(Passthrough, Window, DecayVertex, TrackMomentum),

@@ -8,7 +8,7 @@ from hltnode.processing.na62.lines.line_types import (
     RingRadius,
     RingVelocity,
 )
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.menu import Menu
 
 RICH_MENU = Menu(
     types=(Passthrough, RingCount, RingRadius, RingVelocity, MissingMass, PionAndNeutralPion),

@@ -11,7 +11,7 @@ from hltnode.processing.raw.lines.line_types import (
     SourceSize,
     TypeAbsent,
 )
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.menu import Menu
 
 SAMPLE = 0.01
 """Fraction of events that lines without a selection keep."""

@@ -36,7 +36,7 @@ The chain defines the available sequences, line types, conditions and constants.
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -44,14 +44,27 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, near_names, nearest
 from hltnode.processing.selection.configuration.conditions import Values, parse_conditions
-from hltnode.processing.selection.configuration.line_files import Declared, read_file, read_package
-from hltnode.processing.selection.configuration.numbers import finite_number
-from hltnode.processing.selection.errors import LineError, ModelError, TriggerConfigError, shown
+from hltnode.processing.selection.configuration.menu import Menu
+from hltnode.processing.selection.configuration.overrides import (
+    Override,
+    override_of,
+    parse_sequence,
+    with_overrides,
+)
+from hltnode.processing.selection.configuration.toml_tables import (
+    changed_menu,
+    declared_by_users,
+    made_line,
+    parse_lines,
+    parse_menu,
+    parse_models,
+    validated_line,
+)
+from hltnode.processing.selection.errors import ModelError, TriggerConfigError, shown
 from hltnode.processing.selection.expressions.canonical import Reader, canonical
 from hltnode.processing.selection.expressions.expression import Expression, models_of
 from hltnode.processing.selection.lines.composite import Combination, combination_of_content, combinations_of
@@ -61,79 +74,11 @@ from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_c
 from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.processing.selection.lines.prefilter import Prefilter, named
 from hltnode.processing.selection.models.ensemble import Ensemble
-from hltnode.processing.selection.models.model_file import read_model, table_of_text
+from hltnode.processing.selection.models.model_file import table_of_text
 from hltnode.processing.selection.models.table import ModelTable
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
 _KEYS = ("lines", "menu", "sequence", "conditions", "models", "line_files", "line_packages")
-
-
-DEFAULT_MENU = "default"
-"""Name of the menu that runs by default, unless the chain names it otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedMenu:
-    """Lines that a configuration may choose instead of the default ones.
-
-    lines_of: lines by sequence name, for sequences that make more inputs than `lines` need.
-    not_available: lines of the experiment that belong to it and that no sequence can run, with the reason.
-    """
-
-    lines: tuple[LineType, ...]
-    not_available: Mapping[str, str] = field(default_factory=dict)
-    lines_of: Mapping[str, tuple[LineType, ...]] = field(default_factory=dict)
-
-    def of(self, sequence: str | None) -> tuple[LineType, ...]:
-        """The lines of a sequence; None: the default one."""
-        return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Menu:
-    """The line types of a chain, which configurations name by class name, and its default lines.
-
-    lines_of: default lines by sequence name, for sequences that make other inputs than those of `lines`.
-    not_available: lines that no sequence can run, with the reason. prefilters: those that its lines and configurations
-    may name. name: name of this menu; others: the menus that a configuration may choose instead. model_fields: fields
-    of its inputs whose trees a configuration may name, with the number of their features.
-    """
-
-    types: tuple[type[LineType], ...]
-    lines: tuple[LineType, ...]
-    lines_of: Mapping[str, tuple[LineType, ...]] = field(default_factory=dict)
-    not_available: Mapping[str, str] = field(default_factory=dict)
-    prefilters: tuple[Prefilter, ...] = ()
-    name: str = DEFAULT_MENU
-    others: Mapping[str, NamedMenu] = field(default_factory=dict)
-    model_fields: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def prefilters_by_name(self) -> dict[str, Prefilter]:
-        """The prefilters by their names."""
-        return named(self.prefilters)
-
-    def of(self, sequence: str | None, name: str | None = None) -> tuple[LineType, ...]:
-        """The lines of a sequence, of the default menu or of the named one.
-
-        Raises TriggerConfigError for an unknown name.
-        """
-        if name is not None and name in self.others:
-            return self.others[name].of(sequence)
-        if name not in (None, self.name):
-            raise TriggerConfigError(
-                f"menu.name: there is no menu {shown(name)}; there are {', '.join((self.name, *self.others))}"
-            )
-        return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """A value for one constant of one algorithm."""
-
-    algorithm: str
-    constant: str
-    value: float | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +154,7 @@ class TriggerConfig:
         for algorithm, constants in content["sequence"]:
             for constant, value in constants.items():
                 if (algorithm, constant) not in declared or declared[algorithm, constant] != value:
-                    overrides.append(_override(algorithm, constant, value))
+                    overrides.append(override_of(algorithm, constant, value))
         prefilters = {}
         reader = reader.with_models(_models(content))
         for i, entry in enumerate(content.get("composites", ())):
@@ -251,24 +196,24 @@ class TriggerConfig:
         for key in content:
             if key not in _KEYS:
                 raise TriggerConfigError(f"{key}: unknown key; there are {', '.join(_KEYS)}")
-        configured, overrides = _parse_sequence(content.get("sequence", {}))
+        configured, overrides = parse_sequence(content.get("sequence", {}))
         conditions = parse_conditions(content.get("conditions", {}))
         sequence = configured if sequence is None else sequence
         if "lines" in content and "menu" in content:
             raise TriggerConfigError("menu: [[lines]] replace the menu, so it cannot be changed")
         name = None
         if "lines" in content:
-            types = _parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
+            types = parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
         else:
-            name, changes = _parse_menu(content.get("menu", {}))
-            types = _changed_menu(menu.of(sequence, name), changes)
-        field_models = _parse_models(content.get("models", {}), menu, folder)
+            name, changes = parse_menu(content.get("menu", {}))
+            types = changed_menu(menu.of(sequence, name), changes)
+        field_models = parse_models(content.get("models", {}), menu, folder)
         with models_of_fields(field_models):
-            of_users = list(_of_users(content, folder))
+            of_users = list(declared_by_users(content, folder))
         known = menu.prefilters_by_name
         where = "menu.{}" if "lines" not in content else "line {}"
         lines = (
-            *(_made(one, known, where) for one in types),
+            *(made_line(one, known, where) for one in types),
             *(line for declared in of_users for line in declared.lines),
         )
         histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
@@ -314,7 +259,7 @@ class TriggerConfig:
                 )
             is_count = isinstance(values[cut], int) and float(value).is_integer()
             values[cut] = int(value) if is_count else value
-        return _validated(name, type(line), values)
+        return validated_line(name, type(line), values)
 
     def unit_of(self, name: str, cut: str) -> str:
         """Unit of the values of a cut of a line, empty if there is none or it is not known."""
@@ -354,16 +299,7 @@ class TriggerConfig:
         Raises TriggerConfigError for an unknown algorithm or constant, a value of the wrong type, and for a shared
         constant that two algorithms have with different values.
         """
-        known = {algorithm.name: algorithm for algorithm in sequence}
-        for override in self.overrides:
-            if override.algorithm not in known:
-                raise TriggerConfigError(
-                    f"sequence.{override.algorithm}: unknown algorithm; algorithms with constants are "
-                    f"{', '.join(algorithm.name for algorithm in sequence if algorithm.constants)}"
-                )
-            known[override.algorithm] = _with_constant(known[override.algorithm], override)
-        _check_shared(known.values())
-        return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
+        return with_overrides(sequence, self.overrides)
 
     def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
         """All values that decide on an event, as JSON objects: lines with their operations and scales, the algorithms
@@ -421,156 +357,5 @@ def content_key(content: Mapping[str, Any]) -> int:
     return int.from_bytes(content_hash(content)[:4], "big")
 
 
-def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
-    """The name of the sequence, and the constants of its algorithms."""
-    if not isinstance(tables, Mapping):
-        raise TriggerConfigError("sequence: a table of algorithms is expected")
-    name = tables.get("name")
-    if name is not None and not isinstance(name, str):
-        raise TriggerConfigError(f"sequence.name: the name of a sequence is expected, not {name!r}")
-    overrides = []
-    for algorithm, constants in tables.items():
-        if algorithm == "name":
-            continue
-        if not isinstance(constants, Mapping):
-            raise TriggerConfigError(f"sequence.{algorithm}: a table of constants is expected")
-        for constant, value in constants.items():
-            overrides.append(_override(algorithm, constant, value))
-    return name, tuple(overrides)
-
-
-def _override(algorithm: str, constant: str, value: Any) -> Override:
-    return Override(algorithm, constant, finite_number(f"sequence.{algorithm}.{constant}", value))
-
-
-def _parse_lines(entries: object, types: Mapping[str, type[LineType]]) -> tuple[LineType, ...]:
-    if not isinstance(entries, list):
-        raise TriggerConfigError("lines: an array of tables ([[lines]]) is expected")
-    return tuple(_parse_line(f"lines[{i}]", entry, types) for i, entry in enumerate(entries))
-
-
-def _parse_line(where: str, entry: object, types: Mapping[str, type[LineType]]) -> LineType:
-    if not isinstance(entry, Mapping):
-        raise TriggerConfigError(f"{where}: a table is expected")
-    values: dict[str, Any] = dict(entry)
-    type_name = values.pop("type", None)
-    if not isinstance(type_name, str) or type_name not in types:
-        raise TriggerConfigError(f"{where}.type: {type_name!r} is not one of {', '.join(sorted(types))}")
-    return _validated(where, types[type_name], values)
-
-
-def _made(line: LineType, known: Mapping[str, Prefilter], where: str) -> Line:
-    try:
-        return line.prefiltered_line(known)
-    except LineError as error:
-        raise LineError(
-            f"{where.format(line.name)}.{error}" if str(error).startswith("prefilters") else str(error)
-        ) from error
-
-
 def _constant(expression: Expression, _: object) -> Expression:
     return expression
-
-
-def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any]) -> LineType:
-    try:
-        return line_type(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        known = [field.name for field in fields(line_type)]
-        near = near_names(key, known, n=1)
-        hint = f"; the nearest is {near[0]}" if near and key not in known else ""
-        raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}{hint}") from error
-
-
-def _parse_menu(table: object) -> tuple[str | None, Mapping[str, object]]:
-    """The name of the menu, and the changes of its lines."""
-    if not isinstance(table, Mapping):
-        raise TriggerConfigError("menu: a table of lines is expected")
-    name = table.get("name")
-    if name is not None and not isinstance(name, str):
-        raise TriggerConfigError(f"menu.name: the name of a menu is expected, not {name!r}")
-    return name, {line: changes for line, changes in table.items() if line != "name"}
-
-
-def _changed_menu(menu: tuple[LineType, ...], changes: Mapping[str, object]) -> tuple[LineType, ...]:
-    """The lines of a menu, with the configured cuts and scales."""
-    lines = {line.name: line for line in menu}
-    for name, cuts in changes.items():
-        if name not in lines:
-            raise TriggerConfigError(f"menu.{name}: the menu has no such line; {nearest(name, lines)}")
-        if not isinstance(cuts, Mapping) or "name" in cuts:
-            raise TriggerConfigError(f"menu.{name}: a table of cuts and scales is expected")
-        line = lines[name]
-        values = {field.name: getattr(line, field.name) for field in fields(line)}
-        lines[name] = _validated(f"menu.{name}", type(line), values | dict(cuts))
-    return tuple(lines.values())
-
-
-def _parse_models(table: object, menu: Menu, folder: Path) -> dict[str, Ensemble]:
-    """The trees of the fields that take a model file. Raises TriggerConfigError, which names the key and the file."""
-    if not isinstance(table, Mapping):
-        raise TriggerConfigError("models: a table of fields with their model files is expected")
-    found: dict[str, Ensemble] = {}
-    for name, path in table.items():
-        if name not in menu.model_fields:
-            known = ", ".join(menu.model_fields) or "none"
-            raise TriggerConfigError(f"models.{shown(name)}: no such field takes a model file; there are {known}")
-        if not isinstance(path, str):
-            raise TriggerConfigError(f"models.{name}: the name of a model file is expected, not {path!r}")
-        try:
-            model = read_model(folder / path).table
-        except ModelError as error:
-            raise ModelError(f"models.{name}: {error}") from error
-        if not isinstance(model, Ensemble):
-            raise ModelError(f"models.{name}: {folder / path}: {model.kind}: the field takes decision trees")
-        if model.n_features != menu.model_fields[name]:
-            raise ModelError(
-                f"models.{name}: {folder / path}: its trees take {model.n_features} features, the field has "
-                f"{menu.model_fields[name]}"
-            )
-        found[name] = model
-    return found
-
-
-def _of_users(content: Mapping[str, object], folder: Path) -> Iterator[Declared]:
-    for key in ("line_files", "line_packages"):
-        names = content.get(key, [])
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise TriggerConfigError(f"{key}: a list of names is expected")
-        for i, name in enumerate(names):
-            try:
-                yield read_file(folder / name) if key == "line_files" else read_package(name)
-            except TriggerConfigError as error:
-                raise TriggerConfigError(f"{key}[{i}]: {error}") from error
-
-
-def _check_shared(algorithms: Iterable[Algorithm]) -> None:
-    first: dict[str, tuple[str, float | int]] = {}
-    for algorithm in algorithms:
-        for constant in algorithm.constants:
-            if not constant.shared:
-                continue
-            owner, value = first.setdefault(constant.name, (algorithm.name, constant.value))
-            if constant.value != value:
-                raise TriggerConfigError(
-                    f"sequence.{algorithm.name}.{constant.name}: {constant.value!r}, but {owner} has {value!r}; both "
-                    "need the same value"
-                )
-
-
-def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
-    key = f"sequence.{algorithm.name}.{override.constant}"
-    declared = {constant.name: constant for constant in algorithm.constants}
-    if override.constant not in declared:
-        raise TriggerConfigError(f"{key}: unknown constant; there are {', '.join(declared) or 'none'}")
-    value, constant = override.value, declared[override.constant]
-    if isinstance(constant.value, float):
-        value = float(value)
-    elif not isinstance(value, int) or not 0 <= value < 2**32:
-        raise TriggerConfigError(f"{key}: an integer from 0 to 2^32 - 1 is expected, not {value!r}")
-    if constant.allowed is not None and value not in constant.allowed:
-        first, last = constant.allowed[0], constant.allowed[-1]
-        raise TriggerConfigError(f"{key}: a number from {first} to {last} is expected, not {value!r}")
-    return algorithm.with_constants({override.constant: value})

@@ -24,7 +24,7 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.output_lists import ListValue, OutputList
 from hltnode.processing.framework.readout import AUTO, SampleTruth
 from hltnode.processing.framework.streaming import HitLayout, Streaming
-from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.configuration.menu import Menu
 from hltnode.processing.selection.lines.inputs import ColumnField, Input
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

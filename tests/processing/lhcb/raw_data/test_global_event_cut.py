@@ -20,7 +20,7 @@ from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimula
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.raw_data.global_event_cut import EVENT_CUT_OF_2025, MAX_CLUSTERS, global_event_cut
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.overrides import Override
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi_words
 from hltnode.protocol.lhcb.banks.ut import decode_ut

@@ -12,7 +12,8 @@ import pytest
 from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
 from hltnode.processing.lhcb.lines.event_lines import Passthrough
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
-from hltnode.processing.selection.configuration.trigger_config import Override, TriggerConfig
+from hltnode.processing.selection.configuration.overrides import Override
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
