@@ -26,7 +26,7 @@ def hough_peak(x: Floats, y: Floats) -> tuple[float, float, float]:
     """
     image = np.zeros((2 * HALF_SIZE + 1, 2 * HALF_SIZE + 1), bool)
     image[np.rint(y / PIXEL).astype(int) + HALF_SIZE, np.rint(x / PIXEL).astype(int) + HALF_SIZE] = True
-    votes = hough_circle(image, RADII, normalize=False, full_output=True)
+    votes = hough_circle(image, RADII, normalize=False, full_output=True)  # type: ignore[no-untyped-call]
     votes = gaussian_filter(votes.astype(np.float32), 1.0, mode="constant")
     radius, row, column = np.unravel_index(int(votes.argmax()), votes.shape)
     offset = HALF_SIZE + int(RADII.max())
