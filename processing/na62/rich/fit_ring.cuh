@@ -41,7 +41,7 @@ HLT_KERNEL(rich_fit_ring)
         for (uint32_t k = 0; k < n; ++k) sums.add_point(x[k], y[k], true);
         sums.finish_mean();
         for (uint32_t k = 0; k < n; ++k) sums.add_products(x[k], y[k], true);
-        const hlt::circle<float> line = hlt::solve_circle(sums, p.method, p.min_spread);
+        const hlt::circle<float> line = hlt::solve_circle(hlt::moments_of(sums), p.method, p.min_spread);
         float squares = 0.f;
         for (uint32_t k = 0; k < n; ++k) {
             const float distance = hlt::residual(line, x[k], y[k]);

@@ -95,7 +95,7 @@ HLT_CPU_FORM(rich_fit_ring)
         for (uint32_t k = 0; k < hits.rows; ++k) sums.add_point(hits.x_of(k), hits.y_of(k), hits.has(k));
         sums.finish_mean();
         for (uint32_t k = 0; k < hits.rows; ++k) sums.add_products(hits.x_of(k), hits.y_of(k), hits.has(k));
-        const hlt::circle<hlt::float_wide> lines = hlt::solve_circle(sums, p.method, p.min_spread);
+        const hlt::circle<hlt::float_wide> lines = hlt::solve_circle(hlt::moments_of(sums), p.method, p.min_spread);
         hlt::float_wide squares{};
         for (uint32_t k = 0; k < hits.rows; ++k) {
             const hlt::float_wide distance = hlt::residual(lines, hits.x_of(k), hits.y_of(k));

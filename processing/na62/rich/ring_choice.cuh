@@ -11,9 +11,8 @@ constexpr uint32_t rich_max_passes = 64;
 
 /// Hits that no ring has yet, and the rings so far. The memory of one event.
 struct ring_search {
-    float x[rich_max_hits];
-    float y[rich_max_hits];
-    uint32_t n_free;
+    search_hits hits;
+    hit_frame frame;
     uint32_t n_rings;
     uint32_t skipped;   // hits at the end of each axis that no triplet takes
     uint32_t left_out;  // 1: a ring without a place in the list, or passes that ended with free hits
@@ -22,13 +21,13 @@ struct ring_search {
 };
 
 /// The components of the axis of a triplet: both ends of the horizontal and vertical axes, then of the diagonals.
-__device__ __forceinline__ float axis_x_of(uint32_t triplet)
+__device__ __forceinline__ constexpr float axis_x_of(uint32_t triplet)
 {
     const float along = triplet < 4u ? 1.f : 0.70710678f;
     return (triplet == 2u || triplet == 3u) ? 0.f : ((triplet & 1u) == 0u ? along : -along);
 }
 
-__device__ __forceinline__ float axis_y_of(uint32_t triplet)
+__device__ __forceinline__ constexpr float axis_y_of(uint32_t triplet)
 {
     if (triplet < 2u) return 0.f;
     const float along = triplet < 4u ? 1.f : 0.70710678f;
@@ -37,7 +36,7 @@ __device__ __forceinline__ float axis_y_of(uint32_t triplet)
 }
 
 template <typename Parameters>
-__device__ triplet_cuts cuts_of(const Parameters& p)
+__device__ ring_cuts cuts_of(const Parameters& p)
 {
     return {p.min_distance, p.tolerance, p.first_window, p.window, p.min_spread, p.method, p.refits};
 }
@@ -59,25 +58,15 @@ __device__ bool skips_more(const Parameters& p, ring_search& search)
     return ++search.skipped <= p.max_skipped;
 }
 
-template <typename Parameters>
-__device__ bool is_near(const Parameters& p, const circle<float>& ring, float x, float y, float radius)
+/// Whether the circle in each lane is near another one: centre and radius together.
+template <typename Parameters, typename Lanes>
+__device__ __forceinline__ lane_mask<Lanes> is_near(const Parameters& p, const circle<Lanes>& ring, float x, float y,
+                                                    float radius)
 {
-    const float dx = ring.x - x, dy = ring.y - y, dr = ring.radius - radius;
-    return dx * dx + dy * dy + dr * dr < p.merge_distance * p.merge_distance;
+    const Lanes dx = ring.x - x, dy = ring.y - y, dr = ring.radius - radius;
+    return dx * dx + dy * dy + dr * dr < Lanes{} + p.merge_distance * p.merge_distance;
 }
 
-/// The best of the rings whose bits are set: that with most hits, then with the least sum of squares, then the first
-/// one. There is one.
-template <typename Value>
-__device__ __forceinline__ uint32_t best_ring(uint32_t good, const Value& hits, const Value& squares)
-{
-    uint32_t best = 8;
-    for (uint32_t t = 0; t < 8u; ++t) {
-        if ((good >> t & 1u) == 0u) continue;
-        if (best == 8u || hits[t] > hits[best] || (hits[t] == hits[best] && squares[t] < squares[best])) best = t;
-    }
-    return best;
-}
 /// Take a ring, or skip a hit more if `is_good` is false. A ring near an earlier one is merged with it: it only takes
 /// its hits away. remove_hits(line): takes the hits away. Returns false if the search has ended.
 template <typename Parameters, typename RemoveHits>
@@ -95,7 +84,7 @@ __device__ __forceinline__ bool take_ring(const Parameters& p, ring_search& sear
     if (is_new) search.rings[search.n_rings++] = line;
     remove_hits(line);
     search.skipped = 0;
-    return search.n_free >= p.min_hits;
+    return search.hits.n >= p.min_hits;
 }
 
 /// Write the rings of an event after the last fit. Two rings that this fit has made one are written once.

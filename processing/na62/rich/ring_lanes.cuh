@@ -61,5 +61,15 @@ inline __attribute__((always_inline)) float8 smaller_of(const float8& one, const
     return __builtin_ia32_minps256(one, other);
 }
 #endif
+#if defined(HLT_AVX512)
+inline __attribute__((always_inline)) float_wide larger_of(const float_wide& one, const float_wide& other)
+{
+    return (float_wide)_mm512_max_ps((__m512)one, (__m512)other);
+}
+inline __attribute__((always_inline)) float_wide smaller_of(const float_wide& one, const float_wide& other)
+{
+    return (float_wide)_mm512_min_ps((__m512)one, (__m512)other);
+}
+#endif
 
 }  // namespace hlt

@@ -106,7 +106,8 @@ class Search:
         self.close_to(determinant, 1e-6, 1.0)
         if below_greatest_step < 0 or determinant < 1e-6:
             return None
-        return (*ring, float(len(x)), float(((np.hypot(x - ring[0], y - ring[1]) - ring[2]) ** 2).sum()))
+        beyond = ((x - ring[0]) ** 2 + (y - ring[1]) ** 2 - ring[2] ** 2) / (2.0 * ring[2])
+        return (*ring, float(len(x)), float((beyond**2).sum()))
 
     def of_triplet(self, x: Floats, y: Floats, axis: tuple[int, int], skipped: int) -> tuple[float, ...] | None:
         along = (x * axis[0] + y * axis[1]) / np.hypot(*axis)
@@ -117,7 +118,7 @@ class Search:
                 return None
             best = int(np.argmax(np.where(allowed, along, -np.inf)))
             if i < skipped:
-                allowed &= along < along[best]
+                allowed[best] = False
                 continue
             chosen.append(best)
             distance = np.hypot(x - x[best], y - y[best])
@@ -155,6 +156,16 @@ class Search:
         self.close_to(np.array(apart), CUTS["merge_distance"], 10.0)
         return all(distance >= CUTS["merge_distance"] for distance in apart)
 
+    def take_best(self, good: list[tuple[float, ...]]) -> tuple[float, ...]:
+        """The ring with most hits, then with the least sum of squares; it is no longer in the list."""
+        most = max(ring[3] for ring in good)
+        of_most = sorted((ring for ring in good if ring[3] == most), key=lambda ring: ring[4])
+        for other in of_most[1:]:
+            if max(abs(np.subtract(other, of_most[0]))) > 1e-6:
+                self.close_to(other[4], of_most[0][4], 1.0)
+        good.remove(of_most[0])
+        return of_most[0]
+
     def run(self) -> list[tuple[float, ...]]:
         """Rings as (x, y, radius, hits, sum of squares)."""
         x, y, skipped = self.x, self.y, 0
@@ -167,12 +178,7 @@ class Search:
                     break
                 continue
             skipped = 0
-            most = max(ring[3] for ring in good)
-            of_most = sorted((ring for ring in good if ring[3] == most), key=lambda ring: ring[4])
-            for other in of_most[1:]:
-                if max(abs(np.subtract(other, of_most[0]))) > 1e-6:
-                    self.close_to(other[4], of_most[0][4], 1.0)
-            best = of_most[0]
+            best = self.take_best(good)
             if self.is_new(best, self.rings):
                 self.rings.append(best)
             free = ~self.near(best, CUTS["window"], x, y)
