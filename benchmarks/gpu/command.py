@@ -15,6 +15,7 @@ from benchmarks.gpu import samples
 from benchmarks.gpu.comparison import comparison
 from benchmarks.gpu.correctness import BLOCK_SIZES, correctness
 from benchmarks.gpu.kernel_times import kernel_times, measure
+from benchmarks.gpu.labelling import beside_cupy
 from benchmarks.gpu.memory import Taken, memory
 from benchmarks.gpu.report import Report, Section
 from benchmarks.gpu.throughput import measure_engine, node_rate, node_throughput, throughput
@@ -23,6 +24,7 @@ from benchmarks.gpu.tools import gpu_tests, sanitizer
 from benchmarks.lhcb.real_events import CHAIN, has_real_events, real_file
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
+from hltnode.processing.imaging.chain import CHAIN as IMAGES
 
 FOLDER = Path("build/gpu")
 SLOTS = 3
@@ -198,6 +200,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
         missing = f"{shared} is missing: set HLTNODE_SHARED. There is no comparison with the estimate."
         report.add(Section(title="Real events", good=False, text=missing))
     measure_all(report, make_backend, work)
+    attempt(report, "Labelling beside CuPy", lambda: [beside_cupy(partial(CudaBackend, IMAGES.kernels, device=device))])
     if work.node is not None:
         measure_node = work.node
         attempt(report, "Node", lambda: [node_throughput(measure_node())])

@@ -49,6 +49,12 @@ inline __attribute__((always_inline)) void store_packed_wide(Number* to, const V
     std::memcpy(to, &lanes, sizeof lanes);
 }
 
+/// Number the lanes whose bits are set from `first` on; the others get any values.
+inline __attribute__((always_inline)) uint_wide numbered_wide(uint32_t bits, uint32_t first)
+{
+    return (uint_wide)_mm512_maskz_expand_epi32(static_cast<__mmask16>(bits), (__m512i)(wide_numbers + first));
+}
+
 /// Entries of a table, selected by the lanes of `lane`.
 inline __attribute__((always_inline)) float_wide picked(const float_wide& table, const uint_wide& lane)
 {
@@ -106,6 +112,28 @@ template <typename Number, typename Vector>
 inline __attribute__((always_inline)) void store_packed_wide(Number* to, const Vector& vector, uint32_t bits)
 {
     store_packed(to, vector, bits);
+}
+
+/// For every subset of eight places and every place the number of members before it.
+struct numbers_of_bits {
+    uint8_t numbers[256][8];
+
+    constexpr numbers_of_bits() : numbers{}
+    {
+        for (uint32_t bits = 0; bits < 256u; ++bits)
+            for (uint8_t place = 0, n = 0; place < 8u; ++place) {
+                numbers[bits][place] = n;
+                if ((bits >> place & 1u) != 0u) ++n;
+            }
+    }
+};
+inline constexpr numbers_of_bits numbers_of_eight;
+
+inline __attribute__((always_inline)) uint_wide numbered_wide(uint32_t bits, uint32_t first)
+{
+    uint_wide numbers;
+    load_bytes8(numbers, numbers_of_eight.numbers[bits]);
+    return numbers + first;
 }
 
 inline __attribute__((always_inline)) float_wide picked(const float_wide& table, const uint_wide& lane)

@@ -13,22 +13,27 @@ namespace hlt {
 
 /// Label the pixels of an image, whose runs are known. run_labels: places for the labels of the runs. Returns the
 /// number of components.
-inline uint32_t label_image(uint32_t method, const binary_image& image, const row_runs* rows, const image_run* runs,
-                            uint32_t* run_labels)
+inline uint32_t label_pixels_and_runs(uint32_t method, const binary_image& image, const row_runs* rows,
+                                      const image_run* runs, uint32_t* run_labels)
 {
+    uint32_t n_components = 0;
     switch (method) {
-    case method_rosenfeld: return label_by_rosenfeld<false>(image);
-    case method_rosenfeld_dt: return label_by_rosenfeld<true>(image);
-    case method_lsl_std: return light_speed<false>{image}.label(rows, runs, run_labels);
-    case method_lsl_rle: return light_speed<true>{image}.label(rows, runs, run_labels);
-    case method_flood_fill: return label_by_flood_fill(image);
-    case method_simd_v1_128: return simd_rosenfeld<4, false>{image}.label(rows, runs);
-    case method_simd_v1_256: return simd_rosenfeld<8, false>{image}.label(rows, runs);
-    case method_simd_v1_512: return simd_rosenfeld<16, false>{image}.label(rows, runs);
-    case method_simd_v2_128: return simd_rosenfeld<4, true>{image}.label(rows, runs);
-    case method_simd_v2_256: return simd_rosenfeld<8, true>{image}.label(rows, runs);
-    default: return simd_rosenfeld<16, true>{image}.label(rows, runs);
+    case method_rosenfeld: n_components = label_by_rosenfeld<false>(image); break;
+    case method_rosenfeld_dt: n_components = label_by_rosenfeld<true>(image); break;
+    case method_lsl_std: n_components = light_speed<false>{image}.label(rows, runs, run_labels); break;
+    case method_lsl_rle: n_components = light_speed<true>{image}.label(rows, runs, run_labels); break;
+    case method_flood_fill: n_components = label_by_flood_fill(image); break;
+    case method_simd_v1_128: return simd_rosenfeld<4, false>{image}.label(rows, runs, run_labels);
+    case method_simd_v1_256: return simd_rosenfeld<8, false>{image}.label(rows, runs, run_labels);
+    case method_simd_v1_512: return simd_rosenfeld<16, false>{image}.label(rows, runs, run_labels);
+    case method_simd_v2_128: return simd_rosenfeld<4, true>{image}.label(rows, runs, run_labels);
+    case method_simd_v2_256: return simd_rosenfeld<8, true>{image}.label(rows, runs, run_labels);
+    default: return simd_rosenfeld<16, true>{image}.label(rows, runs, run_labels);
     }
+    for (uint32_t y = 0; y < image.shape.height; ++y)
+        for (uint32_t run = rows[y].first; run < rows[y].first + rows[y].count; ++run)
+            run_labels[run] = image.labels_of_row(y)[runs[run].begin] - 1u;
+    return n_components;
 }
 
 }  // namespace hlt
@@ -56,10 +61,7 @@ HLT_CPU_FORM(ccl_label_image)
             p.pixels_scratch.labels + p.pixels_scratch.first(event),
             p.runs_scratch.parents + p.runs_scratch.first(event),
         };
-        n_components = hlt::label_image(p.method, image, rows, spans, label);
-        for (uint32_t y = 0; y < n_rows; ++y)
-            for (uint32_t run = rows[y].first; run < rows[y].first + rows[y].count; ++run)
-                label[run] = image.labels_of_row(y)[spans[run].begin] - 1u;
+        n_components = hlt::label_pixels_and_runs(p.method, image, rows, spans, label);
     }
     p.all_components.count[event] = n_components;
     p.components.count[event] = hlt::min_of(n_components, p.components.bound[event]);

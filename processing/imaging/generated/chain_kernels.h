@@ -22,6 +22,8 @@
 #include "imaging/gpu_labelling/ha4/ha4_32_measure.cuh"
 #include "imaging/gpu_labelling/ha4/ha4_32_measure_cd.cuh"
 #include "imaging/gpu_labelling/ha4/ha4_32_merge.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_32_otf_label.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_32_otf_merge.cuh"
 #include "imaging/gpu_labelling/ha4/ha4_64_label.cuh"
 #include "imaging/gpu_labelling/ha4/ha4_64_measure.cuh"
 #include "imaging/gpu_labelling/ha4/ha4_64_measure_cd.cuh"
@@ -82,14 +84,16 @@
     X(ccl_ha4_32_merge) \
     X(ccl_ha4_32_measure) \
     X(ccl_ha4_32_measure_cd) \
+    X(ccl_ha4_32_otf_label) \
+    X(ccl_ha4_32_otf_merge) \
+    X(ccl_collect_features) \
+    X(ccl_measure_intensities) \
     X(ccl_ha4_64_label) \
     X(ccl_ha4_64_merge) \
     X(ccl_ha4_64_measure) \
     X(ccl_ha4_64_measure_cd) \
     X(ccl_ha4_otf_label) \
     X(ccl_ha4_otf_merge) \
-    X(ccl_collect_features) \
-    X(ccl_measure_intensities) \
     X(ccl_flsl_label) \
     X(ccl_flsl_merge) \
     X(ccl_flsl_measure) \

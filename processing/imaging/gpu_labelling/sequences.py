@@ -15,6 +15,8 @@ from hltnode.processing.imaging.gpu_labelling.ha4.ha4_32_label import ha4_32_lab
 from hltnode.processing.imaging.gpu_labelling.ha4.ha4_32_measure import ha4_32_measure
 from hltnode.processing.imaging.gpu_labelling.ha4.ha4_32_measure_cd import ha4_32_measure_cd
 from hltnode.processing.imaging.gpu_labelling.ha4.ha4_32_merge import ha4_32_merge
+from hltnode.processing.imaging.gpu_labelling.ha4.ha4_32_otf_label import ha4_32_otf_label
+from hltnode.processing.imaging.gpu_labelling.ha4.ha4_32_otf_merge import ha4_32_otf_merge
 from hltnode.processing.imaging.gpu_labelling.ha4.ha4_64_label import ha4_64_label
 from hltnode.processing.imaging.gpu_labelling.ha4.ha4_64_measure import ha4_64_measure
 from hltnode.processing.imaging.gpu_labelling.ha4.ha4_64_measure_cd import ha4_64_measure_cd
@@ -43,6 +45,7 @@ GPU_SEQUENCES: Mapping[str, tuple[Algorithm, ...]] = {
     "playne": _sequence(playne_label, merge_pixels, measure_pixels),
     "ha4_32": _sequence(ha4_32_label, ha4_32_merge, ha4_32_measure),
     "ha4_32_cd": _sequence(ha4_32_label, ha4_32_merge, ha4_32_measure_cd),
+    "ha4_32_otf": _sequence(ha4_32_otf_label, ha4_32_otf_merge, *_COLLECTED),
     "ha4_64": _sequence(ha4_64_label, ha4_64_merge, ha4_64_measure),
     "ha4_64_cd": _sequence(ha4_64_label, ha4_64_merge, ha4_64_measure_cd),
     "ha4_64_otf": _sequence(ha4_otf_label, ha4_otf_merge, *_COLLECTED),

@@ -77,19 +77,18 @@ inline numbered_pixels number_components(const uint32_t* positions, uint32_t n, 
                                          uint32_t* others)
 {
     uint32_t n_roots = 0, n_others = 0, i = 0;
-#if defined(HLT_AVX512)
-    // Most pixels of a sparse image are roots: sixteen get their numbers at once, then the few others one by one.
-    for (; i + n_wide <= n; i += n_wide) {
+    // Most pixels of a sparse image are roots: a vector of them gets its numbers, then the few others one by one.
+    for (; compares_eight_lanes && i + n_wide <= n; i += n_wide) {
         uint_wide position, parent;
         std::memcpy(&position, positions + i, sizeof position);
         std::memcpy(&parent, label + i, sizeof parent);
         const uint32_t used = bits_of((int_wide)(position != no_pixel));
         const uint32_t root = used & bits_of((int_wide)(parent == wide_numbers + i));
-        const auto numbers = _mm512_maskz_expand_epi32(static_cast<__mmask16>(root), (__m512i)(wide_numbers + n_roots));
+        const uint_wide numbers = numbered_wide(root, n_roots);
         std::memcpy(label + i, &numbers, sizeof numbers);
         store_packed_wide(roots + n_roots, position, root);
         n_roots += static_cast<uint32_t>(__builtin_popcount(root));
-        for (uint32_t bits = ~root & 0xffffu; bits != 0u; bits &= bits - 1u) {
+        for (uint32_t bits = ~root & all_wide; bits != 0u; bits &= bits - 1u) {
             const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(bits)), k = i + lane;
             const bool is_used = (used >> lane & 1u) != 0u;
             label[k] = is_used ? label[parent[lane]] : no_pixel;
@@ -97,7 +96,6 @@ inline numbered_pixels number_components(const uint32_t* positions, uint32_t n, 
             n_others += is_used ? 1u : 0u;
         }
     }
-#endif
     for (; i < n; ++i) {
         // Without branches: which pixels begin a component cannot be predicted.
         const uint32_t position = positions[i], parent = label[i];

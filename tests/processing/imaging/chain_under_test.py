@@ -35,6 +35,7 @@ JOINING = (
         "ccl_ha4_32_merge",
         "ccl_ha4_64_label",
     ),
+    *("ccl_ha4_32_otf_label", "ccl_ha4_32_otf_merge"),
     *("ccl_ha4_64_merge", "ccl_ha4_otf_label", "ccl_ha4_otf_merge", "ccl_flsl_label", "ccl_flsl_merge"),
     *("ccl_flsl_otf_label", "ccl_flsl_otf_merge"),
 )

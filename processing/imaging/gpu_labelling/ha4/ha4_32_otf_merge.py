@@ -1,0 +1,18 @@
+"""ccl_ha4_32_otf_merge: HA4, borders of strips, 32 pixels for a warp; features move with labels."""
+
+from hltnode.processing.framework.batch import raw_input
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.imaging.gpu_labelling.collections import label_features, part_strip_rows, pixel_label
+from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
+from hltnode.processing.imaging.large_images.collections import N_PARTS, part_threshold
+
+ha4_32_otf_merge = Algorithm.beside(
+    __file__,
+    prefix="ccl",
+    grid=Grid.PARTS,
+    parts=N_PARTS,
+    after_all_parts=True,
+    block_size=128,
+    reads=(raw_input, image_shape, image_row_count, image_row_data, part_threshold, part_strip_rows),
+    updates=(pixel_label, label_features),
+)
