@@ -101,9 +101,10 @@ def test_collisions_found_by_each_half_and_by_both() -> None:
 def test_both_halves_must_find_a_collision() -> None:
     particles = [particle(i, (10, 12, 14, 11, 13, 15), PLACES[0]) for i in range(4)]
     nothing = TrackTable.of_events([[]])
-    for of_a, expected in ((vertices(10.0), 1), (vertices(12.0), 0), (vertices(), 0)):
+    right, wrong = vertices(10.0), vertices(12.0)
+    for by_half, expected in (((right, right), 1), ((right, wrong), 0), ((wrong, right), 0), ((right, vertices()), 0)):
         none = np.zeros((0, 3))
-        found = HalfVertices(by_half=(vertices(10.0), of_a), distances=none, errors=none)
+        found = HalfVertices(by_half=by_half, distances=none, errors=none)
         checker = Checker()
         checker.add(
             table(particles), {Stage.VELO: nothing}, [np.zeros((0, 6), np.float32)], [[McVertex(4, *PLACES[0])]],
