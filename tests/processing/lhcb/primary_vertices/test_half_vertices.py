@@ -91,7 +91,8 @@ def reconstructed(sample: HalfSample, launch: Launch | None = None) -> dict[str,
 def vertices_of(result: Mapping[str, NDArray[Any]], event: int, side: int) -> NDArray[np.void]:
     n = result["half_vertices.count"][event]
     vertices: NDArray[np.void] = result["half_vertices.vertex"].reshape(-1, MAX_HALF_VERTICES)[event, :n]
-    return vertices[result["half_vertices.side"].reshape(-1, MAX_HALF_VERTICES)[event, :n] == side]
+    of_side: NDArray[np.void] = vertices[result["half_vertices.side"].reshape(-1, MAX_HALF_VERTICES)[event, :n] == side]
+    return of_side
 
 
 def used(result: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
@@ -289,7 +290,7 @@ def test_more_seeds_or_vertices_of_a_half_than_places_flag_the_event(
 ) -> None:
     limits = BatchLimits(events=1, meps=1, input_bytes=1 << 14, rows=1)
     for n in (most, most + 1):
-        given = tracks_at(-300.0 + 8.0 * np.arange(n), side, slopes)
+        given = tracks_at(np.linspace(-300.0, 8.0 * n - 308.0, n, dtype=np.float64), side, slopes)
         # The tracks of side A lie behind those of side C, of which there are none.
         result = run_algorithms([find_vertices], given, 1, limits, on_cpu(common=common))
         assert result["events.flags"][0] == (EventFlag.OVERFLOW if n > most else 0), n

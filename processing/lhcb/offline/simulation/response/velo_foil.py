@@ -68,4 +68,5 @@ class Foil:
 def _turned(xy: Float64Array) -> Float64Array:
     """(u, v) of places or directions in the plane across the beam, f64[..., 2]."""
     x, y = xy[..., 0], xy[..., 1]
-    return np.stack([x + y, y - x], axis=-1) / np.sqrt(2.0)
+    turned: Float64Array = np.stack([x + y, y - x], axis=-1) / np.sqrt(2.0)
+    return turned

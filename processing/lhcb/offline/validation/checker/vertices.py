@@ -84,17 +84,17 @@ class VertexCounts:
 
     def add_event(self, pvs: NDArray[np.float32], collisions: Sequence[McVertex]) -> None:
         """Count an event: pvs f32[n, 6] = x, y, z (mm) and their variances (mm²); all collisions are used."""
-        pvs = np.asarray(pvs, dtype=np.float64)
+        vertices: Float64Array = np.asarray(pvs, dtype=np.float64)
         place = np.array([(c.x, c.y, c.z) for c in collisions], dtype=np.float64).reshape(-1, 3)
         n_tracks = np.array([c.n_tracks for c in collisions], dtype=np.int64)
         reconstructible = n_tracks >= MIN_TRACKS
         found = np.zeros(len(collisions), dtype=bool)
         self.vertices += len(pvs)
         if len(collisions) and len(pvs):
-            nearest, matched = match_vertices(pvs, place)
+            nearest, matched = match_vertices(vertices, place)
             found[nearest[matched]] = True
             self.matched += int(matched.sum())
-            self._add_residuals(pvs[matched], place[nearest[matched]], n_tracks[nearest[matched]])
+            self._add_residuals(vertices[matched], place[nearest[matched]], n_tracks[nearest[matched]])
             self.false += int((~matched).sum())
             self.clones += int(matched.sum() - found.sum())
         else:

@@ -86,7 +86,7 @@ def test_particles_scatter_where_they_cross_the_foil_of_an_open_velo() -> None:
     """These cross the foil in front of the last modules, and no sensor: the foil alone changes their slopes."""
     n, slope = 50, 0.0325 / ROOT2
     momentum = np.tile([slope * 1000.0, slope * 1000.0, 1000.0], (n, 1))
-    flying = ParticleColumns.of(np.zeros((n, 3)), momentum, np.full(n, 211), np.ones(n))
+    flying = ParticleColumns.of(np.zeros((n, 3)), momentum, np.full(n, 211), np.ones(n, np.int64))
     response = VeloResponse(with_positions(VeloGeometry.builtin(), {"velo_opening": 58.0}), VeloField(0.0, 0.0))
     fired = response.fire(EventRandom([np.random.default_rng(2)]), np.zeros(n, np.int64), flying)
     assert not len(fired.particle)
