@@ -32,6 +32,7 @@ FOLDERS = {
     "lhcb": (
         "sequences",
         "velo_partners",
+        "velo_opening",
         "lines",
         "composites",
         "beyond",

@@ -1,12 +1,14 @@
 """HLT1, the chain of LHCb: its sequences of algorithms, their input and output."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from hltnode.processing.algorithms.decode_odin import decode_odin, odin_types
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
-from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.collections import PROCESSING, Column
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.calorimeter.collections import (
@@ -54,6 +56,10 @@ from hltnode.processing.lhcb.muon.muon_network import muon_network_types
 from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pv_types
 from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
+from hltnode.processing.lhcb.primary_vertices.halves.collections import half_pair_count, half_types, half_vertex_count
+from hltnode.processing.lhcb.primary_vertices.halves.find_vertices import find_vertices as find_half_vertices
+from hltnode.processing.lhcb.primary_vertices.halves.pair_vertices import pair_vertices as pair_half_vertices
+from hltnode.processing.lhcb.primary_vertices.halves.split_tracks import split_tracks as split_half_tracks
 from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_parameter as velo_impact_parameter
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
@@ -182,6 +188,16 @@ VELO_SPARSE_CCL_SEQUENCE = AlgorithmSequence(
     tuple(sparse_ccl if algorithm is masked_clustering else algorithm for algorithm in HLT1_SEQUENCE)
 )
 """The VELO chain with clusters of super-pixels of any size and shape."""
+VELO_HALVES_SEQUENCE = AlgorithmSequence(
+    (
+        *(
+            algorithm.with_constants({"plane_kind": 1}) if algorithm is follow_tracks else algorithm
+            for algorithm in VELO_SIMD_SEQUENCE
+        ),
+        *(split_half_tracks, find_half_vertices, pair_half_vertices),
+    )
+)
+"""The VELO chain whose tracks stay on one half of the VELO, and the primary vertices of each half."""
 
 
 def _whole(*tracking: Algorithm, with_ut: bool = True, more: tuple[Algorithm, ...] = ()) -> AlgorithmSequence:
@@ -210,6 +226,7 @@ _ECAL_COUNTS = {
     **{"electrons": electron_count, "photon_pairs": photon_pair_count, "dielectrons": dielectron_count},
 }
 """`ecal_energy` counts MeV."""
+_HALVES_COUNTS = {"half_vertices": half_vertex_count, "half_pairs": half_pair_count}
 _VELO_SKIPS = ((estimate_input_size.name,),)
 _SKIPS_WITHOUT_UT = (*_VELO_SKIPS, (scifi_hit_offsets.name, muon_find_cells.name))
 _SKIPS = (*_VELO_SKIPS, (ut_estimate_input_size.name, *_SKIPS_WITHOUT_UT[1]))
@@ -227,8 +244,10 @@ def _long(*tracking: Algorithm) -> Sequence:
     return Sequence(algorithms=_whole(*tracking), subdetectors=_ALL_DETECTORS, counts=counts, skip_points=_SKIPS)
 
 
-def _velo(algorithms: AlgorithmSequence) -> Sequence:
-    return Sequence(algorithms=algorithms, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS, skip_points=_VELO_SKIPS)
+def _velo(algorithms: AlgorithmSequence, more: Mapping[str, Column] = MappingProxyType({})) -> Sequence:
+    """A sequence of the VELO alone; more: further counts."""
+    counts = {**_VELO_COUNTS, **more}
+    return Sequence(algorithms=algorithms, subdetectors=_VELO_DETECTORS, counts=counts, skip_points=_VELO_SKIPS)
 
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
@@ -257,6 +276,7 @@ SEQUENCES = {
     "velo": _velo(HLT1_SEQUENCE),
     "velo_simd": _velo(VELO_SIMD_SEQUENCE),
     "velo_sparse_ccl": _velo(VELO_SPARSE_CCL_SEQUENCE),
+    "velo_halves": _velo(VELO_HALVES_SEQUENCE, _HALVES_COUNTS),
     "forward": _long(*UT, *FORWARD),
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*FORWARD_THEN_MATCHING),
@@ -294,6 +314,7 @@ CHAIN = TriggerChain.offering(
             raw_data_types,
             velo_types,
             pv_types,
+            half_types,
             ut_types,
             scifi_types,
             parameter_types,

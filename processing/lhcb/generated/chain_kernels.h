@@ -26,6 +26,9 @@
 #include "lhcb/muon/measure_tracks.cuh"
 #include "lhcb/primary_vertices/cleanup.cuh"
 #include "lhcb/primary_vertices/extrapolate.cuh"
+#include "lhcb/primary_vertices/halves/find_vertices.cuh"
+#include "lhcb/primary_vertices/halves/pair_vertices.cuh"
+#include "lhcb/primary_vertices/halves/split_tracks.cuh"
 #include "lhcb/primary_vertices/impact_parameter.cuh"
 #include "lhcb/primary_vertices/multi_fit.cuh"
 #include "lhcb/primary_vertices/peaks.cuh"
@@ -127,6 +130,9 @@
     X(secondary_vertices_pair_v0s) \
     X(velo_follow_tracks) \
     X(velo_sparse_ccl) \
+    X(velo_halves_split_tracks) \
+    X(velo_halves_find_vertices) \
+    X(velo_halves_pair_vertices) \
     X(matching_no_forward_tracks) \
     X(ecal_decode_cells) \
     X(ecal_find_clusters) \
@@ -159,6 +165,7 @@
 #include "lhcb/luminosity/fill_counters_cpu.h"
 #include "lhcb/muon/cross_strips_cpu.h"
 #include "lhcb/muon/measure_tracks_cpu.h"
+#include "lhcb/primary_vertices/halves/find_vertices_cpu.h"
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
@@ -202,6 +209,7 @@
     X(muon_cross_strips) \
     X(velo_follow_tracks) \
     X(velo_sparse_ccl) \
+    X(velo_halves_find_vertices) \
     X(ecal_decode_cells) \
     X(ecal_find_clusters) \
     X(ecal_find_electrons) \

@@ -2,6 +2,7 @@
 
 from hltnode.processing.lhcb.lines.composite_inputs import composite
 from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
+from hltnode.processing.lhcb.lines.half_fields import half_pairs, half_vertices
 from hltnode.processing.lhcb.lines.inputs import (
     any_pv,
     dielectrons,
@@ -75,6 +76,8 @@ __all__ = [
     "event",
     "event_cut",
     "exp",
+    "half_pairs",
+    "half_vertices",
     "high_multiplicity",
     "jets",
     "log",

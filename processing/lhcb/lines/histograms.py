@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from hltnode.processing.framework.collections import Collection, Column
+from hltnode.processing.lhcb.lines.half_fields import half_pairs
 from hltnode.processing.lhcb.lines.inputs import dimuons, displaced_vertices, event, long_tracks, velo_tracks
 from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon_x, muon_z
@@ -115,6 +116,17 @@ _BEAM_OF_HALVES = (
     ),
 )  # fmt: skip
 
+# Distances of both halves from the collisions that both see; the medians are the offsets that conditions must have.
+_HALVES = (
+    *(
+        Histogram(f"velo_halves_{name}", distance, 800, -4 * mm, 4 * mm, of=half_pairs,
+                  description=f"vertices of VELO side A minus those of side C in {name[1]}")
+        for name, distance in (("dx", lambda p: p.dx), ("dy", lambda p: p.dy), ("dz", lambda p: p.dz))
+    ),
+    Histogram("velo_halves_pairs", lambda e: e.n_half_pairs, 10, -0.5, 9.5, of=event,
+              description="collisions of an event that both VELO halves see"),
+)  # fmt: skip
+
 _LONG = (
     Histogram("long_p", lambda t: t.p, 50, 0, 100 * GeV, of=long_tracks, description="momentum of a long track"),
     Histogram("long_pt", lambda t: t.pt, 50, 0, 5 * GeV, of=long_tracks, description="pt of a long track"),
@@ -136,4 +148,4 @@ _MASSES = (
               description="two muons of opposite charge"),
 )  # fmt: skip
 
-HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_BEAM, *_BEAM_OF_HALVES, *_LONG, *_MASSES, *_OCCUPANCIES)
+HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_BEAM, *_BEAM_OF_HALVES, *_HALVES, *_LONG, *_MASSES, *_OCCUPANCIES)

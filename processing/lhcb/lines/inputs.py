@@ -46,6 +46,7 @@ from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS
 from hltnode.processing.lhcb.jets.collections import jet_count, jet_numbers, jet_parts, jet_pv, jet_seed
 from hltnode.processing.lhcb.jets.collections import jets as jet_collection
 from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
+from hltnode.processing.lhcb.lines.half_fields import half_pairs, half_vertices
 from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
 from hltnode.processing.lhcb.muon.collections import (
@@ -57,6 +58,7 @@ from hltnode.processing.lhcb.muon.collections import (
     muon_count,
 )
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count
+from hltnode.processing.lhcb.primary_vertices.halves.collections import half_pair_count
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi.collections import scifi_count
 from hltnode.processing.lhcb.secondary_vertices.collections import (
@@ -498,6 +500,7 @@ event = Input(
         "n_velo_clusters": ColumnField(cluster_count, "VELO clusters"),
         "n_velo_tracks": ColumnField(track_count, "VELO tracks"),
         "n_pvs": ColumnField(pv_count, "primary vertices"),
+        "n_half_pairs": ColumnField(half_pair_count, "pairs of vertices of both VELO halves"),
         "n_scifi_hits": ColumnField(scifi_count, "SciFi hits"),
         "n_muon_hits": ColumnField(muon_count, "muon hits"),
         "n_long_tracks": ColumnField(long_count, "long tracks"),
@@ -528,6 +531,8 @@ INPUTS = {
     "event": event,
     "velo_tracks": velo_tracks,
     "primary_vertices": primary_vertices,
+    "half_vertices": half_vertices,
+    "half_pairs": half_pairs,
     "long_tracks": long_tracks,
     "downstream_tracks": downstream_tracks,
     "downstream_v0s": downstream_v0s,

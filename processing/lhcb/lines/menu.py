@@ -51,6 +51,8 @@ from hltnode.processing.lhcb.lines.gas_target import (
     GasTrack,
     GasTwoTracks,
 )
+from hltnode.processing.lhcb.lines.half_lines import LINES as _HALVES
+from hltnode.processing.lhcb.lines.half_lines import TYPES as _HALVES_TYPES
 from hltnode.processing.lhcb.lines.inputs import MODEL_FIELDS
 from hltnode.processing.lhcb.lines.jet_lines import LINES as _JETS
 from hltnode.processing.lhcb.lines.jet_lines import TYPES as _JET_TYPES
@@ -260,11 +262,13 @@ HLT1_MENU = Menu(
         *_COMPOSITE_TYPES,
         *_DOWNSTREAM_TYPES,
         *_JET_TYPES,
+        *_HALVES_TYPES,
         *_DOWNSTREAM_COMPOSITE_TYPES,
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={
         **{"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
+        "velo_halves": (*_VELO, *_HALVES),
         "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_STUBS, *_DOWNSTREAM, *_JETS),
     },
     not_available=_NOT_MADE,

@@ -14,47 +14,60 @@
 #include "lhcb/primary_vertices/generated/pv_beamline_extrapolate.h"
 #include "lhcb/primary_vertices/tracks.cuh"
 
-HLT_KERNEL(pv_beamline_extrapolate)
-{
-    if (!p.takes(blockIdx.x)) return;
-    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+namespace hlt {
 
-    const uint32_t first_velo_track = p.velo_beamline.first(blockIdx.x);
-    const uint32_t n_velo_tracks = p.velo_tracks.count[blockIdx.x];
-    const uint32_t first = p.pv_tracks.first(blockIdx.x);
+/// Pack those VELO tracks of an event in the z range that `belongs` accepts, with padding, from `first` on. `p`: the
+/// tracks and the scale of variances. Returns their number. The threads of the block call it together.
+template <typename Parameters, typename Columns, typename Belongs>
+__device__ uint32_t pv_pack_tracks(const Parameters& p, uint32_t event, const Columns& out, uint32_t first,
+                                   Belongs belongs)
+{
+    __shared__ uint32_t scratch[max_block_size / warp_size];
+    const uint32_t first_velo_track = p.velo_beamline.first(event);
+    const uint32_t n_velo_tracks = p.velo_tracks.count[event];
 
     uint32_t n = 0;
     for (uint32_t base = 0; base < n_velo_tracks; base += blockDim.x) {
         const uint32_t velo_track = first_velo_track + base + threadIdx.x;
         const bool there = base + threadIdx.x < n_velo_tracks;
         const float z = there ? p.velo_beamline.z[velo_track] : 0.f;
-        const bool used = there && z > hlt::pv_z_min && z < hlt::pv_z_max;
+        const bool used = there && z > pv_z_min && z < pv_z_max && belongs(velo_track);
         uint32_t total;
-        const uint32_t place = first + n + hlt::block_exclusive_count(used, scratch, total);
+        const uint32_t place = first + n + block_exclusive_count(used, scratch, total);
         if (used) {
             const float tx = p.velo_beamline.tx[velo_track];
             const float ty = p.velo_beamline.ty[velo_track];
             const float slope2 = tx * tx + ty * ty;
             const float steep = slope2 / (slope2 + p.variance_slope * p.variance_slope);
             const float scale = p.min_variance_scale + (p.max_variance_scale - p.min_variance_scale) * steep;
-            p.pv_tracks.x[place] = p.velo_beamline.x[velo_track];
-            p.pv_tracks.y[place] = p.velo_beamline.y[velo_track];
-            p.pv_tracks.z[place] = z;
-            p.pv_tracks.tx[place] = tx;
-            p.pv_tracks.ty[place] = ty;
-            p.pv_tracks.weight[place] = 1.f / p.velo_beamline.c00[velo_track];
-            p.pv_tracks.fit_weight[place] = 1.f / (scale * p.velo_beamline.c00[velo_track]);
+            out.x[place] = p.velo_beamline.x[velo_track];
+            out.y[place] = p.velo_beamline.y[velo_track];
+            out.z[place] = z;
+            out.tx[place] = tx;
+            out.ty[place] = ty;
+            out.weight[place] = 1.f / p.velo_beamline.c00[velo_track];
+            out.fit_weight[place] = 1.f / (scale * p.velo_beamline.c00[velo_track]);
         }
         n += total;
     }
-    for (uint32_t place = first + n + threadIdx.x; place < first + hlt::pv_padded(n); place += blockDim.x) {
-        p.pv_tracks.x[place] = 1e6f;
-        p.pv_tracks.y[place] = 1e6f;
-        p.pv_tracks.z[place] = 0.f;
-        p.pv_tracks.tx[place] = 0.f;
-        p.pv_tracks.ty[place] = 0.f;
-        p.pv_tracks.weight[place] = 1.f;
-        p.pv_tracks.fit_weight[place] = 1.f;
+    for (uint32_t place = first + n + threadIdx.x; place < first + pv_padded(n); place += blockDim.x) {
+        out.x[place] = 1e6f;
+        out.y[place] = 1e6f;
+        out.z[place] = 0.f;
+        out.tx[place] = 0.f;
+        out.ty[place] = 0.f;
+        out.weight[place] = 1.f;
+        out.fit_weight[place] = 1.f;
     }
+    return n;
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(pv_beamline_extrapolate)
+{
+    if (!p.takes(blockIdx.x)) return;
+    const uint32_t n =
+        hlt::pv_pack_tracks(p, blockIdx.x, p.pv_tracks, p.pv_tracks.first(blockIdx.x), [](uint32_t) { return true; });
     if (threadIdx.x == 0) p.pv_tracks.count[blockIdx.x] = n;
 }

@@ -204,58 +204,48 @@ __device__ bool pv_move_vertex(primary_vertex& vertex, float a, float b, float c
     return true;
 }
 
-}  // namespace hlt
-
-HLT_KERNEL(pv_beamline_multi_fit)
+/// Fit the seeds of one set of tracks. `p`: the cuts. The threads of the block call it together.
+template <typename Cuts>
+__device__ void pv_fit_seeds(const Cuts& p, const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds,
+                             const velo_beam_line& beam_line, primary_vertex* fitted)
 {
-    if (!p.takes(blockIdx.x)) return;
-    alignas(16) __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_sum_stride];
-
-    const uint32_t first = p.pv_tracks.first(blockIdx.x);
-    const uint32_t n_tracks = hlt::pv_padded(p.pv_tracks.count[blockIdx.x]);
-    const uint32_t n_seeds = p.pv_seeds.count[blockIdx.x];
-    const float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
-    hlt::primary_vertex* fitted = p.pv_seeds.fitted + p.pv_seeds.first(blockIdx.x);
-    const hlt::pv_fit_columns columns{p.pv_tracks.x + first,  p.pv_tracks.y + first,  p.pv_tracks.z + first,
-                                      p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.fit_weight + first};
-    const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first, n_tracks};
-    const hlt::velo_beam_line beam_line(*p.velo_geometry);
+    alignas(16) __shared__ float sums[pv_max_groups][n_pv_sums][pv_sum_stride];
 
     // 1. Denominators.
-    hlt::pv_sum_nearness(tracks, seeds, n_seeds, beam_line);
+    pv_sum_nearness(tracks, seeds, n_seeds, beam_line);
     __syncthreads();
 
     // 2. Fits.
-    const uint32_t group_size = hlt::min_of(static_cast<uint32_t>(blockDim.x), hlt::pv_lanes);
+    const uint32_t group_size = min_of(static_cast<uint32_t>(blockDim.x), pv_lanes);
     const uint32_t n_groups = blockDim.x / group_size;
     const uint32_t group = threadIdx.x / group_size;
     const uint32_t first_lane = threadIdx.x % group_size;
     if (group >= n_groups) return;
-    float (&sum)[hlt::n_pv_sums][hlt::pv_sum_stride] = sums[group];
-    const float cut = hlt::pv_nearness(p.chi2_cut);
+    float (&sum)[n_pv_sums][pv_sum_stride] = sums[group];
+    const float cut = pv_nearness(p.chi2_cut);
 
     for (uint32_t seed = group; seed < n_seeds; seed += n_groups) {
-        const hlt::pv_point at_seed = hlt::pv_on_beam_line(beam_line, seeds[seed]);
-        const float min_tracks = static_cast<float>(at_seed.z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
-        hlt::primary_vertex vertex{at_seed.x, at_seed.y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
+        const pv_point at_seed = pv_on_beam_line(beam_line, seeds[seed]);
+        const float min_tracks = static_cast<float>(at_seed.z < pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
+        primary_vertex vertex{at_seed.x, at_seed.y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
-            const hlt::pv_fit fit{at_seed, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
-            for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size) {
-                hlt::pv_lane_sums lane_sum = {};
-                hlt::pv_add_lane(tracks, lane, fit, lane_sum);
-                for (uint32_t s = 0; s < hlt::n_pv_sums; ++s) sum[s][lane] = lane_sum[s];
+            const pv_fit fit{at_seed, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
+            for (uint32_t lane = first_lane; lane < pv_lanes; lane += group_size) {
+                pv_lane_sums lane_sum = {};
+                pv_add_lane(tracks, lane, fit, lane_sum);
+                for (uint32_t s = 0; s < n_pv_sums; ++s) sum[s][lane] = lane_sum[s];
             }
             __syncwarp();
-            for (uint32_t s = first_lane; s < hlt::n_pv_sums; s += group_size) sum[s][0] = hlt::pv_tree_sum(sum[s]);
+            for (uint32_t s = first_lane; s < n_pv_sums; s += group_size) sum[s][0] = pv_tree_sum(sum[s]);
             __syncwarp();
-            const float count = sum[hlt::pv_sum_count][0], w = sum[hlt::pv_sum_w][0], a = sum[hlt::pv_sum_a][0];
-            const float b = sum[hlt::pv_sum_b][0], c = sum[hlt::pv_sum_c][0], d = sum[hlt::pv_sum_d][0];
-            const float gx = sum[hlt::pv_sum_gx][0], gy = sum[hlt::pv_sum_gy][0], gz = sum[hlt::pv_sum_gz][0];
+            const float count = sum[pv_sum_count][0], w = sum[pv_sum_w][0], a = sum[pv_sum_a][0];
+            const float b = sum[pv_sum_b][0], c = sum[pv_sum_c][0], d = sum[pv_sum_d][0];
+            const float gx = sum[pv_sum_gx][0], gy = sum[pv_sum_gy][0], gz = sum[pv_sum_gz][0];
             __syncwarp();  // all threads have read before the next turn overwrites
 
             vertex.n_tracks = 0.f;
             float step_z;
-            if (!(count >= min_tracks) || !hlt::pv_move_vertex(vertex, a, b, c, d, gx, gy, gz, step_z)) break;
+            if (!(count >= min_tracks) || !pv_move_vertex(vertex, a, b, c, d, gx, gy, gz, step_z)) break;
             vertex.n_tracks = w;
             if (step_z < p.max_dz_converged && step_z > -p.max_dz_converged) break;
         }
@@ -264,4 +254,18 @@ HLT_KERNEL(pv_beamline_multi_fit)
         if (!(dx * dx + dy * dy < p.max_rho2)) vertex.n_tracks = 0.f;
         if (first_lane == 0) fitted[seed] = vertex;
     }
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(pv_beamline_multi_fit)
+{
+    if (!p.takes(blockIdx.x)) return;
+    const uint32_t first = p.pv_tracks.first(blockIdx.x);
+    const hlt::pv_fit_columns columns{p.pv_tracks.x + first,  p.pv_tracks.y + first,  p.pv_tracks.z + first,
+                                      p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.fit_weight + first};
+    const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first,
+                                    hlt::pv_padded(p.pv_tracks.count[blockIdx.x])};
+    hlt::pv_fit_seeds(p, tracks, p.pv_seeds.z + p.pv_seeds.first(blockIdx.x), p.pv_seeds.count[blockIdx.x],
+                      hlt::velo_beam_line(*p.velo_geometry), p.pv_seeds.fitted + p.pv_seeds.first(blockIdx.x));
 }

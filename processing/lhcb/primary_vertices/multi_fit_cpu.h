@@ -177,27 +177,17 @@ inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__
     }
 }
 
-}  // namespace hlt
-
-HLT_CPU_FORM(pv_beamline_multi_fit)
+/// pv_fit_seeds.
+template <typename Cuts>
+inline void pv_fit_seeds_on_cpu(const Cuts& p, const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds,
+                                const velo_beam_line& beam_line, primary_vertex* fitted)
 {
-    if (!hlt::compares_eight_lanes) return pv_beamline_multi_fit(p, dim3{event, 1, 1});
-    if (!p.takes(event)) return;
-    const uint32_t first = p.pv_tracks.first(event);
-    const uint32_t n_seeds = p.pv_seeds.count[event];
-    const float* const seeds = p.pv_seeds.z + p.pv_seeds.first(event);
-    hlt::primary_vertex* const fitted = p.pv_seeds.fitted + p.pv_seeds.first(event);
-    const hlt::pv_fit_columns columns{p.pv_tracks.x + first,  p.pv_tracks.y + first,  p.pv_tracks.z + first,
-                                      p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.fit_weight + first};
-    const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first,
-                                    hlt::pv_padded(p.pv_tracks.count[event])};
-    const hlt::velo_beam_line beam_line(*p.velo_geometry);
-
+    const pv_fit_columns& columns = tracks.columns;
     // 1. Denominators. All seeds behind the last stored one share a column.
     float* __restrict__ const denominator = tracks.scratch;
     float* __restrict__ const slope2 = tracks.scratch + tracks.n;
     const auto nearness_of = [&](uint32_t seed) {
-        return tracks.scratch + tracks.n * (2u + hlt::min_of(seed, hlt::pv_kept_seeds - 1u));
+        return tracks.scratch + tracks.n * (2u + min_of(seed, pv_kept_seeds - 1u));
     };
     for (uint32_t i = 0; i < tracks.n; ++i) {
         denominator[i] = 0.f;
@@ -205,36 +195,49 @@ HLT_CPU_FORM(pv_beamline_multi_fit)
     }
     for (uint32_t seed = 0; seed < n_seeds; ++seed) {
         float* __restrict__ const nearness = nearness_of(seed);
-        hlt::pv_find_nearness(tracks, hlt::pv_on_beam_line(beam_line, seeds[seed]), nearness);
+        pv_find_nearness(tracks, pv_on_beam_line(beam_line, seeds[seed]), nearness);
         for (uint32_t i = 0; i < tracks.n; ++i) denominator[i] += nearness[i];
     }
 
     // 2. Fits.
-    const float cut = hlt::pv_nearness(p.chi2_cut);
+    const float cut = pv_nearness(p.chi2_cut);
     for (uint32_t seed = 0; seed < n_seeds; ++seed) {
         float* __restrict__ const rest = nearness_of(seed);
-        const hlt::pv_point at_seed = hlt::pv_on_beam_line(beam_line, seeds[seed]);
-        if (n_seeds > hlt::pv_kept_seeds && seed + 1u >= hlt::pv_kept_seeds)
-            hlt::pv_find_nearness(tracks, at_seed, rest);
+        const pv_point at_seed = pv_on_beam_line(beam_line, seeds[seed]);
+        if (n_seeds > pv_kept_seeds && seed + 1u >= pv_kept_seeds) pv_find_nearness(tracks, at_seed, rest);
         for (uint32_t i = 0; i < tracks.n; ++i) rest[i] = denominator[i] - rest[i];
-        const float min_tracks = static_cast<float>(at_seed.z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
-        hlt::primary_vertex vertex{at_seed.x, at_seed.y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
+        const float min_tracks = static_cast<float>(at_seed.z < pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
+        primary_vertex vertex{at_seed.x, at_seed.y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
-            const hlt::pv_fit fit{at_seed, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
-            float sum[hlt::n_pv_sums];
-            hlt::pv_add_tracks(tracks, rest, slope2, fit, sum);
+            const pv_fit fit{at_seed, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
+            float sum[n_pv_sums];
+            pv_add_tracks(tracks, rest, slope2, fit, sum);
             vertex.n_tracks = 0.f;
             float step_z;
-            if (!(sum[hlt::pv_sum_count] >= min_tracks) ||
-                !hlt::pv_move_vertex(vertex, sum[hlt::pv_sum_a], sum[hlt::pv_sum_b], sum[hlt::pv_sum_c],
-                                     sum[hlt::pv_sum_d], sum[hlt::pv_sum_gx], sum[hlt::pv_sum_gy], sum[hlt::pv_sum_gz],
-                                     step_z))
+            if (!(sum[pv_sum_count] >= min_tracks) ||
+                !pv_move_vertex(vertex, sum[pv_sum_a], sum[pv_sum_b], sum[pv_sum_c], sum[pv_sum_d], sum[pv_sum_gx],
+                                sum[pv_sum_gy], sum[pv_sum_gz], step_z))
                 break;
-            vertex.n_tracks = sum[hlt::pv_sum_w];
+            vertex.n_tracks = sum[pv_sum_w];
             if (step_z < p.max_dz_converged && step_z > -p.max_dz_converged) break;
         }
         const float dx = vertex.x - beam_line.x_at(vertex.z), dy = vertex.y - beam_line.y_at(vertex.z);
         if (!(dx * dx + dy * dy < p.max_rho2)) vertex.n_tracks = 0.f;
         fitted[seed] = vertex;
     }
+}
+
+}  // namespace hlt
+
+HLT_CPU_FORM(pv_beamline_multi_fit)
+{
+    if (!hlt::compares_eight_lanes) return pv_beamline_multi_fit(p, dim3{event, 1, 1});
+    if (!p.takes(event)) return;
+    const uint32_t first = p.pv_tracks.first(event);
+    const hlt::pv_fit_columns columns{p.pv_tracks.x + first,  p.pv_tracks.y + first,  p.pv_tracks.z + first,
+                                      p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.fit_weight + first};
+    const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first,
+                                    hlt::pv_padded(p.pv_tracks.count[event])};
+    hlt::pv_fit_seeds_on_cpu(p, tracks, p.pv_seeds.z + p.pv_seeds.first(event), p.pv_seeds.count[event],
+                             hlt::velo_beam_line(*p.velo_geometry), p.pv_seeds.fitted + p.pv_seeds.first(event));
 }

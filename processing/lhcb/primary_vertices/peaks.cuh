@@ -75,8 +75,8 @@ struct pv_track_density {
     }
 };
 
-__device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p, const velo_beam_line& beam_line,
-                                          uint32_t track)
+template <typename Peaks>
+__device__ pv_track_density pv_density_of(const Peaks& p, const velo_beam_line& beam_line, uint32_t track)
 {
     constexpr float sqrt_7 = 2.64575131f;
     const float z = p.pv_tracks.z[track];
@@ -99,7 +99,8 @@ __device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p,
 }
 
 /// Tracks cover from a few to hundreds of bins, so the lanes of a warp share them in portions of bins.
-__device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n_tracks, uint32_t* histogram)
+template <typename Peaks>
+__device__ void pv_fill(const Peaks& p, uint32_t first, uint32_t n_tracks, uint32_t* histogram)
 {
     const velo_beam_line beam_line(*p.velo_geometry);
     constexpr uint32_t bins = 6;
@@ -132,19 +133,22 @@ struct pv_threshold {
     __device__ uint32_t at(uint32_t bin) const { return bin < pv_smog2_bins ? content_smog2 : content; }
 };
 
-__device__ pv_threshold pv_threshold_of(const pv_beamline_peaks_parameters& p)
+template <typename Peaks>
+__device__ pv_threshold pv_threshold_of(const Peaks& p)
 {
     const float tenth = 0.1f * pv_bin_width * pv_one_track;
     return {static_cast<uint32_t>(tenth / p.max_z_error), static_cast<uint32_t>(tenth / p.max_z_error_smog2)};
 }
 
-__device__ uint32_t pv_min_dip_of(const pv_beamline_peaks_parameters& p)
+template <typename Peaks>
+__device__ uint32_t pv_min_dip_of(const Peaks& p)
 {
     return static_cast<uint32_t>(p.min_dip * pv_bin_width * pv_one_track);
 }
 
 /// Threshold on the content of a proto-cluster that starts at a bin, for a seed.
-__device__ uint32_t pv_min_integral_of(const pv_beamline_peaks_parameters& p, uint32_t begin)
+template <typename Peaks>
+__device__ uint32_t pv_min_integral_of(const Peaks& p, uint32_t begin)
 {
     const float min_integral = begin < pv_smog2_bins ? p.min_integral_smog2 : p.min_integral;
     return static_cast<uint32_t>(min_integral * pv_one_track);
@@ -216,43 +220,43 @@ __device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin)
     return pv_z_min + pv_bin_width * (static_cast<float>(bin) + 0.5f + offset);
 }
 
-}  // namespace hlt
-
-HLT_KERNEL(pv_beamline_peaks)
+/// Seeds of the tracks from `first` on, in the order of z, at most max_pv_seeds. Returns the number of all. The threads
+/// of the block call it together.
+template <typename Peaks>
+__device__ uint32_t pv_find_seeds(const Peaks& p, uint32_t first, uint32_t n_tracks, float* seeds)
 {
-    if (!p.takes(blockIdx.x)) return;
-    alignas(16) __shared__ uint32_t histogram[hlt::pv_bins];
-    __shared__ uint32_t starts[hlt::pv_bin_words];
-    __shared__ uint32_t marks[hlt::pv_bin_words];
-    __shared__ uint32_t queue_items[hlt::warp_queue_items];
-    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+    alignas(16) __shared__ uint32_t histogram[pv_bins];
+    __shared__ uint32_t starts[pv_bin_words];
+    __shared__ uint32_t marks[pv_bin_words];
+    __shared__ uint32_t queue_items[warp_queue_items];
+    __shared__ uint32_t scratch[max_block_size / warp_size];
 
-    for (uint32_t group = threadIdx.x; group < hlt::pv_bins / hlt::pv_bins_at_once; group += blockDim.x)
-        for (uint32_t k = 0; k < hlt::pv_bins_at_once; ++k) histogram[group * hlt::pv_bins_at_once + k] = 0;
-    for (uint32_t word = threadIdx.x; word < hlt::pv_bin_words; word += blockDim.x) starts[word] = marks[word] = 0;
+    for (uint32_t group = threadIdx.x; group < pv_bins / pv_bins_at_once; group += blockDim.x)
+        for (uint32_t k = 0; k < pv_bins_at_once; ++k) histogram[group * pv_bins_at_once + k] = 0;
+    for (uint32_t word = threadIdx.x; word < pv_bin_words; word += blockDim.x) starts[word] = marks[word] = 0;
     __syncthreads();
 
     // 1. Histogram.
-    hlt::pv_fill(p, p.pv_tracks.first(blockIdx.x), p.pv_tracks.count[blockIdx.x], histogram);
+    pv_fill(p, first, n_tracks, histogram);
     __syncthreads();
 
     // 2. Proto-clusters.
-    const hlt::pv_threshold threshold = hlt::pv_threshold_of(p);
-    hlt::pv_find_starts(histogram, threshold, starts);
+    const pv_threshold threshold = pv_threshold_of(p);
+    pv_find_starts(histogram, threshold, starts);
     __syncthreads();
 
     // 3. Peaks.
-    if (threadIdx.x < hlt::warp_size) {
-        const uint32_t min_dip = hlt::pv_min_dip_of(p);
+    if (threadIdx.x < warp_size) {
+        const uint32_t min_dip = pv_min_dip_of(p);
         const auto mark_seeds = [&](uint32_t begin) {
-            hlt::pv_mark_seeds(histogram, threshold, begin, hlt::pv_min_integral_of(p, begin), min_dip, marks);
+            pv_mark_seeds(histogram, threshold, begin, pv_min_integral_of(p, begin), min_dip, marks);
         };
-        hlt::warp_queue<uint32_t> queue{queue_items, 0};
-        const uint32_t lanes = hlt::min_of(static_cast<uint32_t>(blockDim.x), hlt::warp_size);
-        for (uint32_t base = 0; base < hlt::pv_bin_words; base += lanes) {
+        warp_queue<uint32_t> queue{queue_items, 0};
+        const uint32_t lanes = min_of(static_cast<uint32_t>(blockDim.x), warp_size);
+        for (uint32_t base = 0; base < pv_bin_words; base += lanes) {
             const uint32_t word = base + threadIdx.x;
-            uint32_t bits = word < hlt::pv_bin_words ? starts[word] : 0;
-            for (; __ballot_sync(hlt::warp_lanes(), bits != 0) != 0; bits &= bits - 1u)
+            uint32_t bits = word < pv_bin_words ? starts[word] : 0;
+            for (; __ballot_sync(warp_lanes(), bits != 0) != 0; bits &= bits - 1u)
                 queue.offer(bits != 0, 32u * word + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u,
                             mark_seeds);
         }
@@ -261,18 +265,26 @@ HLT_KERNEL(pv_beamline_peaks)
     __syncthreads();
 
     // 4. Seeds in the order of z.
-    float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
     uint32_t n = 0;
-    for (uint32_t base = 0; base < hlt::pv_bin_words; base += blockDim.x) {
+    for (uint32_t base = 0; base < pv_bin_words; base += blockDim.x) {
         const uint32_t word = base + threadIdx.x;
-        uint32_t bits = word < hlt::pv_bin_words ? marks[word] : 0;
+        uint32_t bits = word < pv_bin_words ? marks[word] : 0;
         uint32_t total;
-        uint32_t place = n + hlt::block_exclusive_sum(static_cast<uint32_t>(__popc(bits)), scratch, total);
-        for (; bits != 0 && place < hlt::max_pv_seeds; bits &= bits - 1u, ++place)
-            seeds[place] =
-                hlt::pv_seed_z(histogram, 32u * word + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u);
+        uint32_t place = n + block_exclusive_sum(static_cast<uint32_t>(__popc(bits)), scratch, total);
+        for (; bits != 0 && place < max_pv_seeds; bits &= bits - 1u, ++place)
+            seeds[place] = pv_seed_z(histogram, 32u * word + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u);
         n += total;
     }
+    return n;
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(pv_beamline_peaks)
+{
+    if (!p.takes(blockIdx.x)) return;
+    const uint32_t n = hlt::pv_find_seeds(p, p.pv_tracks.first(blockIdx.x), p.pv_tracks.count[blockIdx.x],
+                                          p.pv_seeds.z + p.pv_seeds.first(blockIdx.x));
     if (threadIdx.x == 0) {
         p.pv_seeds.count[blockIdx.x] = hlt::min_of(n, hlt::max_pv_seeds);
         if (n > hlt::max_pv_seeds) atomicOr(&p.events.flags[blockIdx.x], hlt::overflow);

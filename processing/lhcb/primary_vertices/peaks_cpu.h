@@ -40,8 +40,8 @@ inline void pv_add_track_to(uint32_t* histogram, const pv_track_density& track)
 }
 
 /// pv_density_of for n tracks, without a branch: tracks that do not count have no bins.
-inline void pv_find_densities(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n,
-                              pv_track_density* __restrict__ densities)
+template <typename Peaks>
+inline void pv_find_densities(const Peaks& p, uint32_t first, uint32_t n, pv_track_density* __restrict__ densities)
 {
     constexpr float sqrt_7 = 2.64575131f;
     const velo_beam_line beam_line(*p.velo_geometry);
@@ -88,47 +88,54 @@ inline void pv_find_starts_of_words(const uint32_t* histogram, pv_threshold thre
     }
 }
 
+/// pv_find_seeds.
+template <typename Peaks>
+inline uint32_t pv_find_seeds_on_cpu(const Peaks& p, uint32_t first, uint32_t n_tracks, float* seeds)
+{
+    alignas(64) uint32_t histogram[pv_bins + pv_spare_bins] = {};
+    uint32_t starts[pv_bin_words], marks[pv_bin_words] = {};
+
+    // 1. Histogram.
+    constexpr uint32_t at_once = 64;
+    for (uint32_t base = 0; base < n_tracks; base += at_once) {
+        pv_track_density densities[at_once];
+        const uint32_t n = min_of(n_tracks - base, at_once);
+        pv_find_densities(p, first + base, n, densities);
+        for (uint32_t i = 0; i < n; ++i) pv_add_track_to(histogram, densities[i]);
+    }
+
+    // 2. Proto-clusters.
+    const pv_threshold threshold = pv_threshold_of(p);
+    pv_find_starts_of_words(histogram, threshold, starts);
+
+    // 3. Peaks.
+    const uint32_t min_dip = pv_min_dip_of(p);
+    for (uint32_t word = 0; word < pv_bin_words; ++word) {
+        for (uint32_t bits = starts[word]; bits != 0; bits &= bits - 1u) {
+            const uint32_t begin = 32u * word + static_cast<uint32_t>(__builtin_ctz(bits));
+            pv_mark_seeds(histogram, threshold, begin, pv_min_integral_of(p, begin), min_dip, marks);
+        }
+    }
+
+    // 4. Seeds in the order of z.
+    uint32_t n = 0;
+    for (uint32_t word = 0; word < pv_bin_words; ++word) {
+        for (uint32_t bits = marks[word]; bits != 0; bits &= bits - 1u, ++n) {
+            if (n >= max_pv_seeds) continue;
+            seeds[n] = pv_seed_z(histogram, 32u * word + static_cast<uint32_t>(__builtin_ctz(bits)));
+        }
+    }
+    return n;
+}
+
 }  // namespace hlt
 
 HLT_CPU_FORM(pv_beamline_peaks)
 {
     if (!hlt::compares_eight_lanes) return pv_beamline_peaks(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
-    alignas(64) uint32_t histogram[hlt::pv_bins + hlt::pv_spare_bins] = {};
-    uint32_t starts[hlt::pv_bin_words], marks[hlt::pv_bin_words] = {};
-
-    // 1. Histogram.
-    const uint32_t first = p.pv_tracks.first(event), n_tracks = p.pv_tracks.count[event];
-    constexpr uint32_t at_once = 64;
-    for (uint32_t base = 0; base < n_tracks; base += at_once) {
-        hlt::pv_track_density densities[at_once];
-        const uint32_t n = hlt::min_of(n_tracks - base, at_once);
-        hlt::pv_find_densities(p, first + base, n, densities);
-        for (uint32_t i = 0; i < n; ++i) hlt::pv_add_track_to(histogram, densities[i]);
-    }
-
-    // 2. Proto-clusters.
-    const hlt::pv_threshold threshold = hlt::pv_threshold_of(p);
-    hlt::pv_find_starts_of_words(histogram, threshold, starts);
-
-    // 3. Peaks.
-    const uint32_t min_dip = hlt::pv_min_dip_of(p);
-    for (uint32_t word = 0; word < hlt::pv_bin_words; ++word) {
-        for (uint32_t bits = starts[word]; bits != 0; bits &= bits - 1u) {
-            const uint32_t begin = 32u * word + static_cast<uint32_t>(__builtin_ctz(bits));
-            hlt::pv_mark_seeds(histogram, threshold, begin, hlt::pv_min_integral_of(p, begin), min_dip, marks);
-        }
-    }
-
-    // 4. Seeds in the order of z.
-    float* const seeds = p.pv_seeds.z + p.pv_seeds.first(event);
-    uint32_t n = 0;
-    for (uint32_t word = 0; word < hlt::pv_bin_words; ++word) {
-        for (uint32_t bits = marks[word]; bits != 0; bits &= bits - 1u, ++n) {
-            if (n >= hlt::max_pv_seeds) continue;
-            seeds[n] = hlt::pv_seed_z(histogram, 32u * word + static_cast<uint32_t>(__builtin_ctz(bits)));
-        }
-    }
+    const uint32_t n = hlt::pv_find_seeds_on_cpu(p, p.pv_tracks.first(event), p.pv_tracks.count[event],
+                                                 p.pv_seeds.z + p.pv_seeds.first(event));
     p.pv_seeds.count[event] = hlt::min_of(n, hlt::max_pv_seeds);
     if (n > hlt::max_pv_seeds) p.events.flags[event] |= hlt::overflow;
 }

@@ -83,8 +83,8 @@ def test_these_kernels_have_two_forms() -> None:
         name: {algorithm.name for algorithm in CHAIN.with_sequence(name).sequence if algorithm.cpu_form is not None}
         for name in CHAIN.sequences
     }
-    # tests/processing/lhcb/velo compares the others.
-    of_velo = set().union(*(forms[name] for name in ("velo", "velo_simd", "velo_sparse_ccl")))
+    # tests/processing/lhcb/velo and primary_vertices compare the others.
+    of_velo = set().union(*(forms[name] for name in ("velo", "velo_simd", "velo_sparse_ccl", "velo_halves")))
     assert set().union(*forms.values()) - of_velo == FORMS
     for target in LIBRARY.targets:
         for name in FORMS:

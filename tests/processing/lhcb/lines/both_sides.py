@@ -16,6 +16,7 @@ from tests.processing.lhcb.lines.candidates import (
     Dielectron,
     DownstreamV0,
     Event,
+    HalfPair,
     Jet,
     MuonStub,
     PhotonPair,
@@ -599,6 +600,7 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1DownstreamGammaToEE": downstream_photon(),
     "Hlt1DownstreamTwoTrackKs": downstream_ks(3500, (0, 5), 550),
     **{f"Hlt1ConeJet{pt}GeV": (Jet(200e3), above("pt", 1000.0 * pt)) for pt in (15, 30, 50, 100)},
+    "Hlt1VeloHalvesVertex": (HalfPair(9.0), at_least("n_tracks", 4.0)),
     "Hlt1OneMuonTrack": (MuonStub(0.1, 0.1), [*below("chi2_x", 1), *below("chi2_y", 0.3)]),
 }  # fmt: skip
 

@@ -25,6 +25,7 @@ from hltnode.processing.lhcb.jets.collections import MAX_JETS_PER_EVENT
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.muon.collections import MAX_STUBS_PER_EVENT
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
+from hltnode.processing.lhcb.primary_vertices.halves.collections import MAX_HALF_PAIRS
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     MAX_V0_PAIRS_PER_EVENT,
@@ -259,6 +260,13 @@ class Jet(_Single):
 
 
 @dataclass(frozen=True)
+class HalfPair(_Single):
+    """Vertices of both VELO halves that are a candidate of no line."""
+
+    n_tracks: float = 0.0
+
+
+@dataclass(frozen=True)
 class Event:
     event_type: int = 0
     crossing_type: int = 3
@@ -279,6 +287,7 @@ class Event:
     downstream_v0s: Sequence[DownstreamV0] = ()
     stubs: Sequence[MuonStub] = ()
     jets: Sequence[Jet] = ()
+    half_pairs: Sequence[HalfPair] = ()
     ecal_max_adc: int = 0
     ecal_energy: float = 0.0
 
@@ -289,7 +298,9 @@ class Event:
         return [UPSTREAM, *self.primary_vertices, *(owner.pv for owner in owners if owner.pv is not None)]
 
 
-Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | DownstreamV0 | MuonStub | Jet
+Candidate = (
+    Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron | DownstreamV0 | MuonStub | Jet | HalfPair
+)
 
 
 def event_with(candidate: Candidate) -> Event:
@@ -307,6 +318,8 @@ def event_with(candidate: Candidate) -> Event:
             return Event(stubs=(MuonStub(), candidate))
         case Jet():
             return Event(jets=(Jet(), candidate))
+        case HalfPair():
+            return Event(half_pairs=(HalfPair(), candidate))
         case Track():
             return Event(long_tracks=(UNSELECTED, candidate))
         case Vertex():
@@ -336,10 +349,10 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
     odin = np.zeros(n, ODIN_DATA.dtype)
     flags = np.zeros(n, np.uint32)
     pvs = np.zeros((n, MAX_PVS), PRIMARY_VERTEX.dtype)
-    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, downstream, stubs, jets = (
+    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons, downstream, stubs, jets, half_pairs = (
         _Table(n, most) for most in (VELO_PLACES, *_MOST)
     )
-    counts = np.zeros((n, 12), np.uint32)
+    counts = np.zeros((n, 13), np.uint32)
     for number, event in enumerate(events):
         for name in ("event_type", "crossing_type", "orbit", "tae_central", "tae_half_window"):
             odin[name][number] = getattr(event, name)
@@ -376,14 +389,16 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
             stubs.fill(number, i, chi2_x=stub.chi2_x, chi2_y=stub.chi2_y)
         for i, jet in enumerate(event.jets):
             jets.fill(number, i, pt=jet.pt)
+        for i, half_pair in enumerate(event.half_pairs):
+            half_pairs.fill(number, i, n_tracks=half_pair.n_tracks)
         collections = (
             *(event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs),
             *(event.clusters, event.photon_pairs, event.dielectrons, event.downstream_v0s, event.stubs),
-            event.jets,
+            *(event.jets, event.half_pairs),
         )
         counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
     names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
-    others = ("ecal_clusters", "photon_pairs", "dielectrons", "downstream_v0s", "muon_stubs", "jets")
+    others = ("ecal_clusters", "photon_pairs", "dielectrons", "downstream_v0s", "muon_stubs", "jets", "half_pairs")
     columns = {
         "events.odin": odin,
         "events.flags": flags,
@@ -400,6 +415,7 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         **downstream.columns("downstream_v0s"),
         **stubs.columns("muon_stubs"),
         **jets.columns("jets"),
+        **half_pairs.columns("half_pairs"),
         "events.ecal_max_adc": np.array([event.ecal_max_adc for event in events], np.uint32),
         "events.ecal_energy": np.array([event.ecal_energy for event in events], np.float32),
         **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *others))},
@@ -410,7 +426,7 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
 _MOST = (
     *(MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT),
     *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT),
-    *(MAX_V0S_PER_EVENT, MAX_STUBS_PER_EVENT, MAX_JETS_PER_EVENT),
+    *(MAX_V0S_PER_EVENT, MAX_STUBS_PER_EVENT, MAX_JETS_PER_EVENT, MAX_HALF_PAIRS),
 )
 
 

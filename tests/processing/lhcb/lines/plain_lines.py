@@ -404,6 +404,7 @@ PLAIN_LINES = {
     **ECAL_LINES,
     **DOWNSTREAM_LINES,
     **{f"Hlt1ConeJet{pt}GeV": partial(any_jet, pt=1000 * pt) for pt in (15, 30, 50, 100)},
+    "Hlt1VeloHalvesVertex": lambda e: any(bool(pair.n_tracks >= 4.0) for pair in e.half_pairs),
     "Hlt1OneMuonTrack": lambda e: any(bool(s.chi2_x < np.float32(1) and s.chi2_y < np.float32(0.3)) for s in e.stubs),
 }
 
@@ -433,6 +434,7 @@ SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1DownstreamLambdaToPPiPrompt": (1, 0.001),
     "Hlt1OneMuonTrack": (1, 0.001),
     "Hlt1ConeJet15GeV": (0.001, 1),
+    "Hlt1VeloHalvesVertex": (1, 0.001),
     "Hlt1ConeJet30GeV": (0.05, 1),
     "Hlt1ConeJet50GeV": (0.1, 1),
 }

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from hltnode.processing.lhcb.lines.half_lines import LINES as OF_HALVES
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from tests.processing.lhcb.lines.both_sides import BOTH_SIDES, sides_of
 from tests.processing.lhcb.lines.candidates import Event, case_of, event_with
 from tests.processing.lhcb.lines.plain_lines import PLAIN_LINES, SCALES
 from tests.processing.selection.line_evaluators import Decided, Evaluator, by_compiler, by_numpy
 
-LINES = HLT1_MENU.of("hlt1_2026")
+LINES = (*HLT1_MENU.of("hlt1_2026"), *OF_HALVES)
 NAMES = tuple(line.name for line in LINES)
 
 

@@ -15,6 +15,18 @@ MIN_DIP = 2.5  # tracks per mm
 
 
 @dataclass(frozen=True, slots=True)
+class Cuts:
+    """Constants that differ between vertices of all tracks and those of one half of the VELO."""
+
+    max_z_error: float = 1.5
+    min_integral: float = 2.5
+    min_tracks: int = 4
+
+
+USUAL = Cuts()
+
+
+@dataclass(frozen=True, slots=True)
 class Tracks:
     """States at the beam line, one row each; `weight` is the inverse variance of x and of y."""
 
@@ -41,7 +53,7 @@ class Vertex:
     n_tracks: float
 
 
-def histogram(tracks: Tracks, beamline: BeamLine) -> NDArray[np.float64]:
+def histogram(tracks: Tracks, beamline: BeamLine, cuts: Cuts = USUAL) -> NDArray[np.float64]:
     """Tracks per bin; each good track spreads over its z resolution."""
     content = np.zeros(N_BINS)
     edges = np.arange(1, N_BINS + 1)
@@ -49,7 +61,7 @@ def histogram(tracks: Tracks, beamline: BeamLine) -> NDArray[np.float64]:
     error = 1.0 / np.sqrt(divergence2 * tracks.weight)
     distance = np.stack([tracks.x, tracks.y], axis=-1) - beamline.at(tracks.z)
     chi2 = np.sum(distance**2, axis=-1) * tracks.weight
-    good = (chi2 < 10.0) & (error < np.where(tracks.z < Z_SMOG2, 10.0, 1.5))
+    good = (chi2 < 10.0) & (error < np.where(tracks.z < Z_SMOG2, 10.0, cuts.max_z_error))
     for z, sigma in zip(tracks.z[good], error[good], strict=True):
         position = (z - Z_MIN) / BIN
         half = np.sqrt(7.0) * sigma / BIN
@@ -66,14 +78,14 @@ def _is_smog2(bin_number: int) -> bool:
     return Z_MIN + BIN * bin_number < Z_SMOG2
 
 
-def find_seeds(content: NDArray[np.float64]) -> list[float]:
+def find_seeds(content: NDArray[np.float64], cuts: Cuts = USUAL) -> list[float]:
     """z of the peaks, ascending."""
-    thresholds = np.array([BIN / (10.0 * (10.0 if _is_smog2(i) else 1.5)) for i in range(N_BINS)])
+    thresholds = np.array([BIN / (10.0 * (10.0 if _is_smog2(i) else cuts.max_z_error)) for i in range(N_BINS)])
     above = np.concatenate([[False], content > thresholds, [False]])
     starts, ends = np.flatnonzero(~above[:-1] & above[1:]), np.flatnonzero(above[:-1] & ~above[1:])
     seeds = []
     for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        min_integral = 1.75 if _is_smog2(begin) else 2.5
+        min_integral = 1.75 if _is_smog2(begin) else cuts.min_integral
         if content[begin:end].sum() <= min_integral:
             continue
         parts = _split_at_dips(content, begin, end, MIN_DIP * BIN)
@@ -111,21 +123,23 @@ def scattered(tracks: Tracks) -> Tracks:
     return replace(tracks, weight=tracks.weight / (0.6 + 0.9 * slope2 / (slope2 + 0.02**2)))
 
 
-def fit_seeds(tracks: Tracks, seeds: list[float], beamline: BeamLine) -> list[Vertex | None]:
+def fit_seeds(tracks: Tracks, seeds: list[float], beamline: BeamLine, cuts: Cuts = USUAL) -> list[Vertex | None]:
     """The adaptive fit of each seed; None if it is rejected."""
     places = [np.array([*beamline.at(z), z]) for z in seeds]
     to_seeds = np.array([np.exp(-0.5 * tracks.chi2(place)) for place in places]).reshape(len(seeds), len(tracks.z))
     total = to_seeds.sum(axis=0)
-    return [_fit(tracks, place, total - own, beamline) for place, own in zip(places, to_seeds, strict=True)]
+    return [_fit(tracks, place, total - own, beamline, cuts) for place, own in zip(places, to_seeds, strict=True)]
 
 
-def _fit(tracks: Tracks, seed: NDArray[np.float64], others: NDArray[np.float64], beamline: BeamLine) -> Vertex | None:
+def _fit(
+    tracks: Tracks, seed: NDArray[np.float64], others: NDArray[np.float64], beamline: BeamLine, cuts: Cuts
+) -> Vertex | None:
     vertex = seed.copy()
     fitted = None
     for _ in range(7):
         chi2 = tracks.chi2(vertex)
         used = chi2 < 12.0
-        if used.sum() < (3 if seed[2] < Z_SMOG2 else 4):
+        if used.sum() < (3 if seed[2] < Z_SMOG2 else cuts.min_tracks):
             return None
         near = np.exp(-0.5 * chi2)
         w = np.where(used, near / (np.exp(-2.0) + near + others), 0.0)
@@ -158,8 +172,8 @@ def clean_up(vertices: list[Vertex | None]) -> list[Vertex]:
     ]
 
 
-def find_vertices(tracks: Tracks, beamline: BeamLine) -> list[Vertex]:
+def find_vertices(tracks: Tracks, beamline: BeamLine, cuts: Cuts = USUAL) -> list[Vertex]:
     """All steps."""
     inside = (tracks.z > Z_MIN) & (tracks.z < Z_MAX)
     used = Tracks(*(getattr(tracks, name)[inside] for name in ("x", "y", "z", "tx", "ty", "weight")))
-    return clean_up(fit_seeds(scattered(used), find_seeds(histogram(used, beamline)), beamline))
+    return clean_up(fit_seeds(scattered(used), find_seeds(histogram(used, beamline, cuts), cuts), beamline, cuts))

@@ -17,6 +17,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import MEV_PER_T_MM, VeloField
 from hltnode.processing.lhcb.offline.simulation import _native
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import COLUMN_SHIFT, EVENT_SHIFT, SENSOR_SHIFT
+from hltnode.processing.lhcb.offline.simulation.response.velo_foil import Foil
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
@@ -25,7 +26,6 @@ from hltnode.processing.offline.sorting import distinct_and_places
 SENSOR_THICKNESS = 0.2  # mm of silicon that collects charge
 HIT_EFFICIENCY = 0.995
 
-_FOIL_RADIUS = 4.0
 # Some crossings scatter by much more than a Gaussian allows (single hard scatters): their fraction and how much wider.
 _HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0
 
@@ -102,6 +102,7 @@ class VeloResponse:
 
     def __init__(self, geometry: VeloGeometry, field: VeloField) -> None:
         self._field = field
+        self._foil = Foil.of(geometry)
         t = geometry.ltg.astype(np.float64)
         self._order = np.argsort(t[:, 11], kind="stable")  # sensors by rising z
         t = t[self._order]
@@ -188,7 +189,7 @@ class VeloResponse:
         theta_z = np.cumsum(kicks * z[:, None], axis=0) - kicks * z[:, None]
         displacement = z[:, None] * (theta - theta[first_of]) - (theta_z - theta_z[first_of])
         foil_kick = self._foil_scattering(random, event, particles, tx2_ty2, to_slope)
-        foil_z = self._foil_z(particles, tx2_ty2)
+        foil_z = self._foil.z_of(particles)
         displacement += foil_kick[particle] * (z - foil_z[particle])[:, None]
         kick, kick_z = foil_kick, foil_kick * foil_z[:, None]
         for axis in range(2):
@@ -196,16 +197,8 @@ class VeloResponse:
             kick_z[:, axis] += np.bincount(particle, kicks[:, axis] * z, minlength=len(kick))
         return displacement, kick, kick_z
 
-    @staticmethod
-    def _foil_z(particles: ParticleColumns, tx2_ty2: Float64Array) -> Float64Array:
-        """z at which particles from near the beam reach the foil."""
-        radius = np.hypot(particles.origin[:, 0], particles.origin[:, 1])
-        flight = np.sign(particles.momentum[:, 2]) * (_FOIL_RADIUS - radius) / np.sqrt(tx2_ty2)
-        z: Float64Array = particles.origin[:, 2] + flight
-        return z
-
-    @staticmethod
     def _foil_scattering(
+        self,
         random: EventRandom,
         event: Int64Array,
         particles: ParticleColumns,
@@ -213,7 +206,7 @@ class VeloResponse:
         to_slope: Float64Array,
     ) -> Float64Array:
         """Kick f64[n, 2] of the slopes in the foil; none for particles that start outside it."""
-        inside = np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _FOIL_RADIUS
+        inside = self._foil.starts_inside(particles)
         angle = scattering_angle(particles.p, RF_FOIL * np.sqrt(1 + tx2_ty2)) * inside
         return random.normal(event, 2) * to_slope * angle[:, None]
 

@@ -55,4 +55,5 @@ def check_batch(
         if found.downstream_v0s is None or found.downstream is None
         else found.downstream_v0s.of_kept_tracks(kept[found.downstream.event]),
         None if found.stubs is None else found.stubs.of_kept_events(kept),
+        None if found.halves is None else [it for it, keep in zip(found.halves, kept, strict=True) if keep],
     )

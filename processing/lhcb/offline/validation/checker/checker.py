@@ -19,6 +19,7 @@ from hltnode.processing.lhcb.offline.validation.checker.decays import DecayCheck
 from hltnode.processing.lhcb.offline.validation.checker.downstream import DownstreamCounts
 from hltnode.processing.lhcb.offline.validation.checker.downstream_tracks import DownstreamTrackCounts
 from hltnode.processing.lhcb.offline.validation.checker.downstream_v0s import downstream_checks
+from hltnode.processing.lhcb.offline.validation.checker.half_vertices import HalfVertexCounts, HalfVertices
 from hltnode.processing.lhcb.offline.validation.checker.losses import LossCounts
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches, match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import MuonIdCounts
@@ -48,6 +49,7 @@ class Checker:
         self.stages: dict[Stage, StageCounts] = {Stage.VELO: StageCounts(Stage.VELO)}
         self.resolutions: dict[Stage, TrackResolution] = {}
         self.vertices: VertexCounts | None = None
+        self.halves: HalfVertexCounts | None = None
         self.muon_id: MuonIdCounts | None = None
         self.muon_scores: MuonScoreCounts | None = None
         self.muon_stubs: StubCounts | None = None
@@ -75,13 +77,15 @@ class Checker:
         downstream: TrackTable | None = None,
         downstream_v0s: VertexTable | None = None,
         stubs: StubTable | None = None,
+        halves: Sequence[HalfVertices] | None = None,
     ) -> None:
         """Compare a batch of events.
 
         tracks: those of each stage that ran; pvs: for each event f32[n, 6] = x, y, z (mm) and their variances (mm²);
         vertices: the true collisions of each event, None where its truth has none; two_track: vertices of two long
         tracks; ecal_clusters: of the calorimeter; showers: the true ones of each event, None where its truth has none;
-        downstream: the downstream tracks; downstream_v0s: their vertices; stubs: of the muon stations.
+        downstream: the downstream tracks; downstream_v0s: their vertices; stubs: of the muon stations;
+        halves: vertices of the VELO halves of each event.
         """
         self.events += particles.n_events
         # Samples without collisions have no origins of particles.
@@ -91,6 +95,9 @@ class Checker:
                 if self.vertices is None:
                     self.vertices = VertexCounts()
                 self.vertices.add_event(found, collisions)
+        if halves is not None:
+            self.halves = self.halves or HalfVertexCounts()
+            self.halves.add(halves, particles, vertices)
         matches = {stage: match_tracks(of_stage, particles) for stage, of_stage in tracks.items()}
         for stage, of_stage in tracks.items():
             self.stages.setdefault(stage, StageCounts(stage)).add(of_stage, particles, matches[stage])
@@ -169,6 +176,8 @@ class Checker:
         result |= {stage.value: counts.result() for stage, counts in self.stages.items() if stage is not Stage.VELO}
         if self.vertices is not None:
             result["pv_details"] = self.vertices.details()
+        if self.halves is not None:
+            result["halves"] = self.halves.result()
         resolutions = {stage.value: found.result() for stage, found in self.resolutions.items() if found.histograms}
         if self.vertices is not None:
             resolutions["pv"] = {

@@ -31,6 +31,12 @@ from hltnode.processing.lhcb.offline.validation.checker.downstream_v0s import (
     has_downstream_v0s,
     read_downstream_v0s,
 )
+from hltnode.processing.lhcb.offline.validation.checker.half_vertices import (
+    HALF_COLUMNS,
+    HalfVertices,
+    has_halves,
+    read_half_vertices,
+)
 from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     LONG_COLUMNS,
     VERTEX_COLUMNS,
@@ -111,6 +117,7 @@ def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[
     columns += _UT_HITS if _has_ut(sequence) else ()
     columns += (*CLUSTER_COLUMNS, *ELECTRON_COLUMNS) if has_calorimeter(sequence) else ()
     columns += SCORE_COLUMNS if has_scores(sequence) else ()
+    columns += HALF_COLUMNS if has_halves(sequence) else ()
     columns += STUB_COLUMNS if has_stubs(sequence) else ()
     columns += DOWNSTREAM_COLUMNS if has_downstream(sequence) else ()
     columns += DOWNSTREAM_V0_COLUMNS if has_downstream_v0s(sequence) else ()
@@ -127,8 +134,8 @@ class ReconstructedBatch:
     """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
     FT_TYPE), the positions of its VELO hits (f32[n, 3] in mm), its vertices (f32[n, 6] = x, y, z in mm and their
     variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks,
-    clusters of the calorimeter, downstream tracks, their vertices, and stubs of the muon stations, None of a sequence
-    without."""
+    clusters of the calorimeter, downstream tracks, their vertices, stubs of the muon stations, and the vertices of the
+    VELO halves of each event, None of a sequence without."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
@@ -141,6 +148,7 @@ class ReconstructedBatch:
     downstream: TrackTable | None = None
     downstream_v0s: VertexTable | None = None
     stubs: StubTable | None = None
+    halves: list[HalfVertices] | None = None
 
 
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
@@ -190,6 +198,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         downstream=downstream,
         downstream_v0s=of_downstream,
         stubs=stubs,
+        halves=read_half_vertices(workspace) if has_halves(sequence) else None,
     )
 
 

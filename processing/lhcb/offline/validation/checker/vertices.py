@@ -32,8 +32,9 @@ PV_BINNINGS: dict[str, Binning] = {
 """Variables of the plots of vertex efficiencies."""
 
 
-def _residuals() -> dict[str, ResidualHistogram]:
-    limits = {"x": 100.0, "y": 100.0, "z": 500.0}
+def vertex_residuals(wider: float = 1.0) -> dict[str, ResidualHistogram]:
+    """Residuals and pulls of vertices; wider: factor of the range of residuals."""
+    limits = {"x": 100.0 * wider, "y": 100.0 * wider, "z": 500.0 * wider}
     found = {f"d{a}": ResidualHistogram(f"PV $\\Delta {a}$", "µm", limits[a], _N_TRACKS) for a in _AXES}
     pulls = {f"pull_{a}": ResidualHistogram(f"pull of PV {a}", "", 5.0, _N_TRACKS) for a in _AXES}
     return found | pulls
@@ -78,24 +79,22 @@ class VertexCounts:
     clones: int = 0
     matched: int = 0
     matched_small: int = 0
-    residuals: dict[str, ResidualHistogram] = field(default_factory=_residuals)
+    residuals: dict[str, ResidualHistogram] = field(default_factory=vertex_residuals)
     binned: dict[str, dict[str, BinnedCounts]] = field(default_factory=_binned)
 
     def add_event(self, pvs: NDArray[np.float32], collisions: Sequence[McVertex]) -> None:
         """Count an event: pvs f32[n, 6] = x, y, z (mm) and their variances (mm²); all collisions are used."""
-        pvs = np.asarray(pvs, dtype=np.float64)
+        vertices: Float64Array = np.asarray(pvs, dtype=np.float64)
         place = np.array([(c.x, c.y, c.z) for c in collisions], dtype=np.float64).reshape(-1, 3)
         n_tracks = np.array([c.n_tracks for c in collisions], dtype=np.int64)
         reconstructible = n_tracks >= MIN_TRACKS
         found = np.zeros(len(collisions), dtype=bool)
         self.vertices += len(pvs)
         if len(collisions) and len(pvs):
-            distance = np.abs(pvs[:, 2, None] - place[:, 2])
-            nearest = distance.argmin(axis=1)
-            matched = distance.min(axis=1) < MAX_SIGMA * np.sqrt(pvs[:, 5])
+            nearest, matched = match_vertices(vertices, place)
             found[nearest[matched]] = True
             self.matched += int(matched.sum())
-            self._add_residuals(pvs[matched], place[nearest[matched]], n_tracks[nearest[matched]])
+            self._add_residuals(vertices[matched], place[nearest[matched]], n_tracks[nearest[matched]])
             self.false += int((~matched).sum())
             self.clones += int(matched.sum() - found.sum())
         else:
@@ -139,6 +138,14 @@ class VertexCounts:
             kind: {name: binned.result() for name, binned in variables.items()}
             for kind, variables in self.binned.items()
         }
+
+
+def match_vertices(pvs: Float64Array, place: Float64Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The collision (f64[n, 3], mm) nearest in z to each vertex (f64[m, 6]), and whether the vertex belongs to it."""
+    if not len(place):
+        return np.zeros(len(pvs), np.int64), np.zeros(len(pvs), bool)
+    distance = np.abs(pvs[:, 2, None] - place[:, 2])
+    return distance.argmin(axis=1), distance.min(axis=1) < MAX_SIGMA * np.sqrt(pvs[:, 5])
 
 
 def _is_isolated(place: Float64Array) -> NDArray[np.bool_]:

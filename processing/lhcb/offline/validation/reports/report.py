@@ -8,6 +8,7 @@ from hltnode.processing.lhcb.offline.validation.checker.calorimeter import EcalC
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.clusters import ClusterCounts
+from hltnode.processing.lhcb.offline.validation.checker.half_vertices import HalfVertexCounts
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import FlaggedCounts, MuonIdCounts
 from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts, VeloCategoryCounts
 from hltnode.processing.lhcb.offline.validation.checker.vertices import ISOLATION, MIN_TRACKS, FoundCounts, VertexCounts
@@ -46,6 +47,8 @@ def format_report(checker: Checker, rows: RowChoice = EVERYTHING) -> str:
     if checker.electrons is not None and checker.ecal_clusters is not None:
         blocks.append(_calorimeter(checker.electrons, checker.ecal_clusters))
     blocks.append(_vertices(checker.vertices))
+    if checker.halves is not None:
+        blocks.append(_halves(checker.halves))
     if checker.decays is not None:
         blocks.append(decay_lines(checker.decays))
     blocks.append(_resolutions(checker))
@@ -209,6 +212,24 @@ def _vertices(pv: VertexCounts | None) -> list[str]:
         line("All, as Allen counts", pv.all.reconstructed + pv.matched_small, pv.all.reconstructible)
         + " (with found MC PVs of fewer tracks)",
     ]
+
+
+def _halves(halves: HalfVertexCounts) -> list[str]:
+    found = halves.result()
+    lines = ["Vertices of the VELO halves:", f"{'collisions seen by':<21}:   rate ( found/    of)"]
+    for key, name in (("a", "Side A"), ("c", "Side C"), ("both", "Both sides")):
+        of = found[key]
+        rate = math.nan if of["efficiency"] is None else of["efficiency"]
+        lines.append(f"{name:<21}: {rate:6.3f} ({of['reconstructed']:6d}/{of['reconstructible']:6d})")
+        if key != "both":
+            lines.append(f"{name + ', false rate':<21}: {_percent(of['false_rate'])}")
+    for axis, of in found["both"]["distance"].items():
+        if of is not None and not axis.startswith("pull"):
+            lines.append(
+                f"{f'A minus C in {axis[1]}':<21}: median {of['median']:.1f} +- {of['median_error']:.1f} µm, "
+                f"width {of['width']:.1f} µm, {found['both']['pairs']} pairs"
+            )
+    return lines
 
 
 def _resolutions(checker: Checker) -> list[str]:

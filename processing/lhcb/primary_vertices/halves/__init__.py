@@ -1,0 +1,1 @@
+"""Primary vertices of each half of the VELO, and their distances (docs/physics/velo-halves.md)."""
