@@ -22,7 +22,7 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_e
 from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.overrides import Override
 
 SEQUENCE, BASELINE = "velo_halves", "velo"
 OPENINGS = (0.0, 2.0, 5.0, 10.0, 20.0, 30.0, 58.0)
