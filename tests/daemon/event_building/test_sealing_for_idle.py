@@ -46,7 +46,7 @@ def test_without_the_rule_a_complete_mep_waits_for_the_deadline() -> None:
     assert sealed(builder.handle(20 * MS, Tick())) == [0]
 
 
-def test_meps_that_come_during_a_batch_form_the_next_one_which_is_sealed_when_the_slot_is_free() -> None:
+def test_meps_that_come_during_a_batch_are_sealed_together_when_its_slot_is_free() -> None:
     builder = idle_builder()
     send_mep(builder, 0)
     assert sealed(send_mep(builder, 1)) == []
