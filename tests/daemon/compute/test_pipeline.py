@@ -51,6 +51,8 @@ class Bench:
         self.losses: queue.Queue[str] = queue.Queue()
         self.crashes: list[BaseException] = []
         self.threads: list[str] = []
+        self.decided: list[list[SlotState]] = []
+        """What was reported when each batch was decided."""
         self.runs: list[tuple[int, int]] = []
         """Runs that the back end has begun, with the number of batches that were done before."""
         self.pipeline = Pipeline(
@@ -66,6 +68,7 @@ class Bench:
             begin_run=self._begin_run,
             serial=serial,
             begin=lambda: self.threads.append(threading.current_thread().name),
+            decide=lambda _computed: self.decided.append([each.state for each in self.progress]),
         )
         self.pipeline.warm_up()
         self.pipeline.start()
@@ -247,6 +250,12 @@ def test_a_batch_is_reported_when_the_back_end_has_it_and_when_it_is_done(bench:
     bench.submit(1)
     bench.take()
     assert bench.progress == [SlotAdvanced(1, SlotState.RUN), SlotAdvanced(1, SlotState.DONE)]
+
+
+def test_a_batch_is_decided_before_it_is_reported_as_done(bench: Bench) -> None:
+    bench.submit(1)
+    bench.take()
+    assert bench.decided == [[SlotState.RUN]]
 
 
 def test_a_batch_that_fails_is_reported_as_done(bench: Bench) -> None:
