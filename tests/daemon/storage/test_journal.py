@@ -186,7 +186,8 @@ def test_a_batch_begins_while_a_grown_journal_is_forced_and_its_record_is_in_the
     monkeypatch.setattr("hltnode.daemon.storage.journal.COMPACT_BYTES", 500)
     session = Session(tmp_path, "a")
     journal: Journal = session.store.journal
-    real, begun = os.fsync, []
+    real = os.fsync
+    begun: list[tuple[int, bool]] = []
 
     def force(descriptor: int) -> None:
         if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".new"):
