@@ -29,7 +29,7 @@ from hltnode.processing.framework.output_lists import OutputList
 
 # Period of the progress check of unfinished batches, for the watchdog.
 LOOK_SECONDS = 0.1
-# Longest wait of the event loop for the compute thread to begin with a batch; it takes 0.1 ms.
+# Longest wait of the event loop for the compute thread to begin with a batch; 0.25 ms is usual on a busy machine.
 HAND_OVER_SECONDS = 1e-3
 # Period of the updates of `tick_ns` by an idle thread.
 IDLE_SECONDS = 0.5

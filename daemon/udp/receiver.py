@@ -109,7 +109,7 @@ class UdpReceiver:
     def read(self) -> bool:
         """Hand over MEPs that are ready, and count; False if some are left for the next turn of the loop.
 
-        Only ticks count: counting takes as long as handing over a MEP, and a decision would wait for it.
+        Only ticks count: counting makes lists of all counters, and a decision would wait for it.
         """
         is_done = self._read()
         if self._loop is not None:
