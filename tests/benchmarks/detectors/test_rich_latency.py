@@ -39,7 +39,8 @@ def test_ratios_are_medians_over_turns_and_quantiles_are_of_all_turns() -> None:
     figures = rich_latency.summary(list(found.values()))
     assert figures["p50_ratio"] == found[f"{NODE}: p50, ratio"].value
     assert figures["p99_ratio"] == found[f"{NODE}: p99, ratio"].value
-    assert (figures["bare_p50_ms"], figures["greatest_ms"]) == (0.625, pytest.approx(8.0))
+    assert figures["bare_p50_ms"] == 0.625
+    assert figures["greatest_ms"] == pytest.approx(8.0)
 
 
 @pytest.mark.alone
