@@ -5,6 +5,8 @@ without vectors. The search for rings stands beside RANSAC of scikit-image (`Cir
 takes its best ring and goes on with the other hits. The published times are those of a GPU: 50 ns for an event with
 one ring, 1 us with several (G. Lamanna et al., "Fast algorithm for real-time rings reconstruction",
 DESY-PROC-2014-05/42).
+
+A whole node stands beside a bare loop (`rich_latency`).
 """
 
 import time
@@ -14,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.detectors import rich_latency
 from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
 from hltnode.processing.framework.limits import BatchLimits
@@ -78,6 +81,7 @@ def run(_: Path) -> Iterator[Result]:
         yield Result(f"search: {name}", value(name), "ns/event", "", None)
     ransac = ratio("ransac", "three pions, as RANSAC")
     yield Result("search: RANSAC on three pions", value("ransac"), "ns/event", "RANSAC / search", ransac, 50.0)
+    yield from rich_latency.run()
 
 
 def summary(results: Sequence[Result]) -> dict[str, float | None]:
@@ -92,6 +96,7 @@ def summary(results: Sequence[Result]) -> dict[str, float | None]:
         "kaon_search_ns": by_name["search: kaon decays"].value,
         "multi_ring_ns": by_name["search: three pions"].value,
         "ransac_ratio": by_name["search: RANSAC on three pions"].ratio,
+        **rich_latency.summary(results),
     }
 
 

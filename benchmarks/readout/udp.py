@@ -29,7 +29,7 @@ from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SenderAnsw
 from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.processing.na62.offline.simulation.decays import Decay
 from hltnode.processing.na62.offline.simulation.events import Conditions, simulated_event
-from hltnode.protocol.na62.rich_banks import RICH_SOURCE, RichBankType, encode_hits
+from hltnode.protocol.na62.rich_banks import MAX_HITS, RICH_SOURCE, RichBankType, encode_hits
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport.udp_datagram import NO_FLAGS, DatagramFlags, encode_datagram
 
@@ -72,7 +72,7 @@ def run(_: Path) -> Iterator[Result]:
                      "1/s", "", None)  # fmt: skip
         yield Result(RECEIVE, 1e6 / _median(t[1].receive_us for t in turns), "1/s", "bare loop", ratio, TARGET_RECEIVE)
         yield Result("hand-over of a packet", 1e3 * _median(t[1].hand_over_us for t in turns), "ns", "", None)
-        events = rich_burst(folder / "events")
+        events = rich_burst(folder / "events", Conditions(decay=Decay.TRACKS, rings=1))
         per_second, lost = node_events_per_second(folder, generator, events)
         yield Result(EVENTS, per_second, "1/s", "1 M events/s", per_second / TARGET_EVENTS, 1.0)
         yield Result("lost events", 100 * lost, "%", "", None)
@@ -109,16 +109,15 @@ def write_burst(path: Path, sizes: Sequence[int]) -> Path:
     return _written(path, datagrams)
 
 
-def rich_burst(path: Path) -> Path:
-    """Packets of simulated events with one ring."""
+def rich_burst(path: Path, conditions: Conditions, n_packets: int = BURST_PACKETS) -> Path:
+    """Packets of simulated events."""
     rng = np.random.default_rng(1)
-    conditions = Conditions(decay=Decay.TRACKS, rings=1)
-    made = [encode_hits(simulated_event(rng, conditions)[0]) for _ in range(4096)]
+    made = [encode_hits(simulated_event(rng, conditions)[0][:MAX_HITS]) for _ in range(4096)]
     datagrams = []
-    for sequence in range(BURST_PACKETS):
+    for sequence in range(n_packets):
         first = sequence * EVENTS_PER_PACKET
         datagrams.append(
-            _datagram(sequence, BURST_PACKETS, [made[(first + i) % len(made)] for i in range(EVENTS_PER_PACKET)])
+            _datagram(sequence, n_packets, [made[(first + i) % len(made)] for i in range(EVENTS_PER_PACKET)])
         )
     return _written(path, datagrams)
 

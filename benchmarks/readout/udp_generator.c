@@ -1,11 +1,12 @@
 /* Sends the packets of a file as UDP datagrams at a given rate: a test tool.
  *
- * udp_generator FILE ADDRESS PORT RATE COUNT [FROM]
+ * udp_generator FILE ADDRESS PORT RATE COUNT [FROM [TOGETHER [BURST]]]
  *
  * FILE has u32 size and bytes of each datagram (little-endian), all of one burst. The file is sent again and again until
  * COUNT datagrams are sent; each repetition is a new burst, whose number is written into the header. RATE is in
- * datagrams per second; 0: as fast as the kernel takes them. FROM is the local address of the socket. Prints the number
- * of sent datagrams, the seconds that it took, and the datagrams that the kernel refused.
+ * datagrams per second; 0: as fast as the kernel takes them. FROM is the local address of the socket. TOGETHER datagrams
+ * leave in one system call, 32 by default. BURST is the number of the first burst, 1 by default. Prints the number of
+ * sent datagrams, the seconds that it took, and the datagrams that the kernel refused.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { batch = 32, burst_at = 12 };
+enum { usual_batch = 32, burst_at = 12 };
 
 static int64_t now_ns(void)
 {
@@ -75,14 +76,16 @@ int main(int argc, char** argv)
     if (argc > 6 && inet_pton(AF_INET, argv[6], &from.sin_addr) != 1) return fail(argv[6]);
     if (out < 0 || bind(out, (struct sockaddr*)&from, sizeof from) < 0) return fail("bind");
     if (connect(out, (struct sockaddr*)&to, sizeof to) < 0) return fail("connect");
+    const long batch = argc > 7 ? atol(argv[7]) : usual_batch;
+    if (batch < 1) return 2;
     const double rate = atof(argv[4]);
     const uint64_t count = strtoull(argv[5], NULL, 10);
     uint64_t sent = 0, refused = 0;
-    uint32_t burst = 1;
+    uint32_t burst = argc > 8 ? (uint32_t)atol(argv[8]) : 1;
     size_t next = 0;
     const int64_t start_ns = now_ns();
     while (sent < count) {
-        uint64_t n_now = count - sent < batch ? count - sent : batch;
+        uint64_t n_now = count - sent < (uint64_t)batch ? count - sent : (uint64_t)batch;
         if (n_now > n - next) n_now = n - next;
         if (rate > 0) {
             const int64_t due_ns = start_ns + (int64_t)((double)sent / rate * 1e9);

@@ -36,5 +36,6 @@ address = "127.0.0.1"
 sources = {list(sources)}
 [latency]
 decisions_first = true
+serial = true
 quiet_collector = true
 deadline_us = {DEADLINE_US}"""

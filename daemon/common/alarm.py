@@ -18,7 +18,8 @@ class _TimerSpec(ctypes.Structure):
     _fields_ = (("interval", _TimeSpec), ("value", _TimeSpec))
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
+# PyDLL keeps the interpreter lock: the call takes a microsecond, and getting the lock back may take a hundred.
+_libc = ctypes.PyDLL(None, use_errno=True)
 
 
 class Alarm:

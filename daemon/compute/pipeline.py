@@ -1,7 +1,8 @@
 """The compute thread: sends sealed slots through their workspaces; transfers and kernels of several slots overlap.
 
 One thread submits batches and collects finished ones. It sleeps until a batch arrives or the back end reports an end.
-It never blocks on one batch while another could start. A failure of the back end loses no event: the batch continues
+It never blocks on one batch while another could start. In serial mode none could, so it computes batches itself where
+the back end is a CPU: two hand-overs less. A failure of the back end loses no event: the batch continues
 with an error instead of results. If the device is lost, the thread ends. Its batches stay in their slots,
 unacknowledged, and in the journal as being computed, so the next session treats them as interrupted (interruptions.py).
 The thread changes no slot: it reports its progress, and the event builder applies it.
@@ -28,6 +29,8 @@ from hltnode.processing.framework.output_lists import OutputList
 
 # Period of the progress check of unfinished batches, for the watchdog.
 LOOK_SECONDS = 0.1
+# Longest wait of the event loop for the compute thread to begin with a batch; 0.25 ms is usual on a busy machine.
+HAND_OVER_SECONDS = 1e-3
 # Period of the updates of `tick_ns` by an idle thread.
 IDLE_SECONDS = 0.5
 
@@ -84,13 +87,14 @@ class Pipeline:
         computing: records the MEPs of the back end; knows the MEPs that earlier sessions ended on.
         progress: called in the compute thread, twice per batch: RUN when the back end gets it, DONE before `done`.
         done: called in the compute thread with each finished batch.
+        decide: called in the compute thread with each finished batch, before anything wakes another thread.
         lost: called in the compute thread with the reason when the device is lost; the thread then ends.
         crashed: called in the compute thread with an unexpected exception; the thread then ends.
         begin_run: called in the compute thread before the first batch of a run that is not the run of the batch before,
             while the back end has no batch. Returns the key of the trigger configuration of the run.
         lists: the output lists of the results. n_counters: number of counters of luminosity summaries.
-        serial: compute one part at a time; the next one starts after `done` has returned. Otherwise those of several
-            slots overlap.
+        serial: compute one part at a time, on a CPU in the compute thread; the next one starts after `done` has
+            returned. Otherwise those of several slots overlap.
         begin: called in the compute thread at its start.
     """
 
@@ -111,10 +115,12 @@ class Pipeline:
         n_counters: int = 0,
         serial: bool = False,
         begin: Callable[[], object] = lambda: None,
+        decide: Callable[[ComputedBatch], object] = lambda _computed: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._serial = serial
         self._begin = begin
+        self._decide = decide
         self._lists = lists
         self._n_counters = n_counters
         self._begin_run = begin_run
@@ -135,14 +141,36 @@ class Pipeline:
         self._waiting: deque[Part] = deque()
         self._in_flight: list[Part] = []
         self._seen: tuple[Part, int] | None = None
+        self._computing: Workspace | None = None
+        """The workspace that this thread computes in. Only this thread changes it."""
+        self._has_begun = threading.Event()
+        """The compute thread is in the kernels of a batch, or has ended its turn."""
+        self._own_progress = -1
+        """Its progress when the clocks were last read. Only readers of the clocks change it."""
         self._thread = threading.Thread(target=self._run, name="hltnode-pipeline", daemon=True)
-        self.tick_ns = clock_ns()
-        """Last time when the thread was idle or the oldest batch of the back end made progress.
+        self._tick_ns = self._advanced_ns = clock_ns()
+
+    @property
+    def tick_ns(self) -> int:
+        """Last time when the thread was idle or the oldest batch of the back end made progress; any thread.
 
         A back end that hangs on one batch stops this clock, even if it computes others.
         """
-        self.advanced_ns = self.tick_ns
-        """Last time when the oldest batch of the back end made progress; an idle thread stops this clock."""
+        self._look_at_own()
+        return self._tick_ns
+
+    @property
+    def advanced_ns(self) -> int:
+        """Last time when the oldest batch made progress; an idle thread stops this clock. Any thread."""
+        self._look_at_own()
+        return self._advanced_ns
+
+    def _look_at_own(self) -> None:
+        """Update the clocks for a batch that the compute thread computes itself, and so cannot watch."""
+        workspace = self._computing
+        if workspace is not None and (progress := workspace.progress) != self._own_progress:
+            self._own_progress = progress
+            self._tick_ns = self._advanced_ns = self._clock_ns()
 
     def warm_up(self) -> None:
         """Run an empty batch through each workspace, before the thread starts.
@@ -158,12 +186,21 @@ class Pipeline:
 
     def start(self) -> None:
         """Start the thread."""
-        self.tick_ns = self._clock_ns()
+        self._tick_ns = self._clock_ns()
         self._thread.start()
 
     def submit(self, batch: Batch) -> None:
-        """Queue a sealed slot; any thread."""
+        """Queue a sealed slot; any thread.
+
+        In serial mode it returns when an idle compute thread has come to the kernels of the batch. Otherwise the caller
+        would keep the interpreter for the rest of its turn, and the batch would wait for that.
+        """
+        waits = self._serial and self._computing is None and self._queue.empty()
+        if waits:
+            self._has_begun.clear()
         self._queue.put(batch)
+        if waits:
+            self._has_begun.wait(HAND_OVER_SECONDS)
 
     def stop(self, timeout_s: float) -> bool:
         """End the thread after its batches in flight; False on timeout (a hanging back end)."""
@@ -191,6 +228,7 @@ class Pipeline:
         if isinstance(item, Batch):
             self._take(item)
         self._move()
+        self._has_begun.set()
         return True
 
     def _next(self) -> Batch | _Ended | None:
@@ -250,15 +288,28 @@ class Pipeline:
         self._histograms.begin(batch.slot, batch.run)
         try:
             workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in part.meps])
-            workspace.submit(self._note_end)
+            # Copy, kernels and copy back are one asynchronous job, which the host cannot divide.
+            self._progress(SlotAdvanced(batch.slot, SlotState.RUN))
+            is_done = self._serial and self._compute_here(workspace)
+            if not is_done:
+                workspace.submit(self._note_end)
         except DeviceLostError:
             raise
         except BackendError as error:
             self._end(part, str(error))
         else:
-            # Copy, kernels and copy back are one asynchronous job, which the host cannot divide.
-            self._progress(SlotAdvanced(batch.slot, SlotState.RUN))
-            self._in_flight.append(part)
+            if is_done:
+                self._end(part, None)
+            else:
+                self._in_flight.append(part)
+
+    def _compute_here(self, workspace: Workspace) -> bool:
+        self._computing = workspace
+        self._has_begun.set()
+        try:
+            return workspace.compute_here()
+        finally:
+            self._computing = None
 
     def _poll(self) -> None:
         for part in self._in_flight.copy():
@@ -281,9 +332,9 @@ class Pipeline:
         oldest = self._in_flight[0] if self._in_flight else None
         seen = None if oldest is None else (oldest, self._workspaces[oldest.batch.slot].progress)
         if seen is None or seen != self._seen:
-            self.tick_ns = self._clock_ns()
+            self._tick_ns = self._clock_ns()
         if seen != self._seen:
-            self.advanced_ns = self.tick_ns
+            self._advanced_ns = self._tick_ns
         self._seen = seen
 
     def _end(self, part: Part, error: str | None) -> None:
@@ -306,7 +357,9 @@ class Pipeline:
         times = job.batch.times
         times.computed_ns = self._clock_ns()
         times.begun_ns = times.begun_ns or times.computed_ns
-        self._progress(SlotAdvanced(job.batch.slot, SlotState.DONE))
-        self._done(
-            ComputedBatch(job.batch, job.results.gathered(), tuple(job.timings), job.error, job.not_processed, job.tck)
+        computed = ComputedBatch(
+            job.batch, job.results.gathered(), tuple(job.timings), job.error, job.not_processed, job.tck
         )
+        self._decide(computed)
+        self._progress(SlotAdvanced(job.batch.slot, SlotState.DONE))
+        self._done(computed)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,25 +82,35 @@ class BatchResults:
         lists: Mapping[str, OutputList] | None = None,
         n_counters: int = 0,
     ) -> None:
+        self._meps = meps
+        self._n_lines = n_lines
+        self._collections = collections
+        self._not_computed = not_computed
+        self._n_counters = n_counters
         self._output_lists = lists or {}
         self._lists: dict[int, dict[str, ListContent]] = {}
         self._rows = dict(_rows(meps))
         self._selected: dict[int, ListContent] = {}
         self._whole: Results | None = None
         """The results, if all MEPs were computed together."""
-        n = sum(mep.n_events for mep in meps)
-        self._all = Results(
+
+    @cached_property
+    def _all(self) -> Results:
+        """The results without those of MEPs. Nearly every batch is computed as a whole, and needs none."""
+        n = sum(mep.n_events for mep in self._meps)
+        everything = Results(
             accepted=np.zeros(n, dtype=np.uint8),
-            lines=np.zeros((n, line_words(n_lines)), dtype=np.uint32),
+            lines=np.zeros((n, line_words(self._n_lines)), dtype=np.uint32),
             flags=np.zeros(n, dtype=np.uint32),
             selected=no_words(n),
-            counts=np.zeros((n, len(collections)), dtype=np.uint32),
-            collections=collections,
-            summary=np.zeros((n, n_counters), dtype=np.uint32),
+            counts=np.zeros((n, len(self._collections)), dtype=np.uint32),
+            collections=self._collections,
+            summary=np.zeros((n, self._n_counters), dtype=np.uint32),
         )
-        for mep in meps:
-            not_decided = not_computed if mep.dropped_by is None else EventFlag.DROPPED
-            self._all.flags[self._rows[mep.mep]] = flags_of(mep) | not_decided
+        for mep in self._meps:
+            not_decided = self._not_computed if mep.dropped_by is None else EventFlag.DROPPED
+            everything.flags[self._rows[mep.mep]] = flags_of(mep) | not_decided
+        return everything
 
     def add(self, meps: Sequence[MepRecord], output: Output) -> None:
         """Add the rows of `output`, of MEPs that were computed together."""
@@ -123,14 +134,20 @@ class BatchResults:
 
     def _copied(self, output: Output) -> Results:
         """The results of all MEPs of the batch, computed together."""
-        everything = self._all
-        everything.accepted[:], everything.lines[:], everything.flags[:] = output.accepted, output.lines, output.flags
-        for i, counts in enumerate(output.counts.values()):
-            everything.counts[:, i] = counts
-        if everything.summary.size:
-            everything.summary[:] = output.summary
-        lists = {name: output.lists[name].copy() for name in self._output_lists}
-        return replace(everything, selected=output.selected.copy(), lists=lists)
+        n = len(output.accepted)
+        counts = np.empty((n, len(self._collections)), np.uint32)
+        for i, of_collection in enumerate(output.counts.values()):
+            counts[:, i] = of_collection
+        return Results(
+            accepted=output.accepted.copy(),
+            lines=output.lines.copy(),
+            flags=output.flags.copy(),
+            selected=output.selected.copy(),
+            counts=counts,
+            collections=self._collections,
+            lists={name: output.lists[name].copy() for name in self._output_lists},
+            summary=output.summary.copy() if self._n_counters else np.zeros((n, 0), np.uint32),
+        )
 
     def fail(self, meps: Sequence[MepRecord]) -> None:
         """Mark MEPs on which the back end failed: all their events are kept, so a broken back end loses none."""

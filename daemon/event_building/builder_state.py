@@ -194,6 +194,15 @@ class BuilderState:
         """True when no further MEP fits and all MEPs of the slot are closed."""
         return slot.open_meps == 0 and not slot.has_place(self._events_per_mep)
 
+    def _back_end_awaits(self, slot: Slot) -> bool:
+        """True when the back end has no batch, and would compute this slot, whose MEPs are all closed, at once."""
+        return (
+            self._limits.seals_for_idle
+            and slot.open_meps == 0
+            and bool(slot.meps)
+            and not any(each.state is SlotState.SEALED or each.state is SlotState.RUN for each in self._slots)
+        )
+
     def _waits_for_credits(self, slot: Slot) -> bool:
         if slot.closing:
             return False

@@ -238,7 +238,7 @@ class EventBuilder(BuilderState):
         self._slots[advanced.slot].advance(advanced.state)
         return []
 
-    def _slot_freed(self, _now_ns: int, freed: SlotFreed) -> list[Effect]:
+    def _slot_freed(self, now_ns: int, freed: SlotFreed) -> list[Effect]:
         self._is_pressure_known = False
         self._gathered.update(mep.mep for mep in self._slots[freed.slot].meps)
         self.pool.free(freed.slot)
@@ -246,6 +246,10 @@ class EventBuilder(BuilderState):
         if self.window.is_low:
             self._grant(effects)
         # Otherwise the acknowledgement of its MEPs, or the next tick, grants its places without a message of their own.
+        if self._limits.seals_for_idle:
+            # MEPs that came during the batch. They waited for a slot that backs the credits of feeders.
+            for slot in list(self.pool.filling):
+                self._seal_if_due(now_ns, slot, effects)
         return effects
 
     def _meps_acknowledged(self, _now_ns: int, acknowledged: MepsAcknowledged) -> list[Effect]:
@@ -369,7 +373,8 @@ class EventBuilder(BuilderState):
     def _seal_if_due(self, now_ns: int, slot: Slot, effects: list[Effect]) -> bool:
         """Seal a slot whose MEPs are all closed when no MEP fits any more, or when its deadline has passed.
 
-        Returns whether the slot has changed: it is sealed, or accepts no more MEPs.
+        With `seals_for_idle` also when the back end has nothing else to do. Returns whether the slot has changed: it is
+        sealed, or accepts no more MEPs.
 
         A deadline is postponed while only this slot backs outstanding credits: otherwise MEPs that feeders may send
         would find no place. The delay ends when another slot comes back or this one is full. Neither may happen while
@@ -378,7 +383,8 @@ class EventBuilder(BuilderState):
         if slot.open_meps and slot.closing:
             return False
         if not self._is_full(slot):
-            if now_ns < slot.deadline_ns or self._waits_for_credits(slot):
+            is_due = now_ns >= slot.deadline_ns or self._back_end_awaits(slot)
+            if not is_due or self._waits_for_credits(slot):
                 return False
             slot.closing = True
             if slot.open_meps:

@@ -27,6 +27,7 @@ class BuilderLimits:
     ``error_on``: close reasons whose MEPs go to the error stream.
     ``head_room``: the rule for MEPs of slots that are sealed while the buffers are full. ``thin_to_one_of``: the rule
     thin computes one of this number of such MEPs.
+    ``seals_for_idle``: MEPs that are closed wait for no others while the back end has no batch.
     """
 
     mep_timeout_ns: int
@@ -38,6 +39,7 @@ class BuilderLimits:
     error_on: frozenset[CloseReason] = frozenset()
     head_room: HeadRoomRule = HeadRoomRule.KEEP
     thin_to_one_of: int = 2
+    seals_for_idle: bool = False
 
 
 class MepRecord:

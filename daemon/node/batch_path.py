@@ -22,7 +22,7 @@ from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.early_decisions import EarlyDecisions
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.gather_stage import GatherStage
-from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
+from hltnode.daemon.output.gathering import DecidedBatch, EventGatherer, GatheredBatch
 from hltnode.daemon.output.output_stage import OutputStage
 from hltnode.daemon.output.requests import (
     Confirmed,
@@ -74,6 +74,8 @@ class BatchPath:
         self._lock: DirectoryLock | None = None
         self._failed_batches = 0
         self._early: EarlyDecisions | None = None
+        self._decided: ComputedBatch | DecidedBatch | None = None
+        """The batch whose decisions the compute thread has sent just now."""
         self.hold: HoldStage | None = None
         self.histogram_files: HistogramFiles | None = None
 
@@ -146,6 +148,7 @@ class BatchPath:
             n_counters=len(engine.summary),
             serial=config.latency.serial,
             begin=lambda: core.scheduling.apply(DecisionThread.COMPUTE),
+            decide=self._decide,
             clock_ns=core.clock_ns,
         )
         self.output = OutputStage(
@@ -316,9 +319,14 @@ class BatchPath:
     def _in_loop(self, callback: Callable[..., object], *arguments: object) -> None:
         call_in_loop(self._loop, callback, *arguments)
 
-    def _computed(self, computed: ComputedBatch) -> None:
+    def _decide(self, computed: ComputedBatch) -> None:
         if self._early is not None:
-            self.gather.submit(self._early.leave(computed))
+            self._decided = self._early.leave(computed)
+
+    def _computed(self, computed: ComputedBatch) -> None:
+        decided, self._decided = self._decided, None
+        if decided is not None:
+            self.gather.submit(decided)
         else:
             self._submit(computed)
         if computed.error is not None or self._failed_batches:

@@ -105,6 +105,7 @@ def builder_limits(config: NodeConfig) -> BuilderLimits:
         error_on=builder.error_on(),
         head_room=config.streaming.head_room,
         thin_to_one_of=config.streaming.thin_to_one_of,
+        seals_for_idle=config.latency.serial,
     )
 
 

@@ -65,6 +65,9 @@ class Journal:
         self._compact_at = 0
         self._unforced = False
         self._distrusted = False
+        self._new_name = f"{name}.new"
+        self._since: list[bytes] | None = None
+        """The records since the text of a new file was made; None while no file is made."""
         content.sessions.clear()
         content.begin_session(prefix, boot)
         self.compact()
@@ -171,25 +174,41 @@ class Journal:
             self._compact()
 
     def _compact(self) -> None:
-        new = f"{self._name}.new"
-        text = b"".join(map(encode_record, self.content.records(self._prefix)))
-        descriptor = self._directory.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+        text = self._text()
+        descriptor = self._written(text)
+        self._replace(descriptor, len(text))
+        self._unforced = False
+        if self._fsync is not FsyncPolicy.NEVER:
+            self._directory.sync()
+
+    def _text(self) -> bytes:
+        return b"".join(map(encode_record, self.content.records(self._prefix)))
+
+    def _written(self, text: bytes) -> int:
+        """The descriptor of a new file with this text, which is forced; its name is not that of the journal yet."""
+        descriptor = self._directory.open(self._new_name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         try:
             write_all(descriptor, text)
             if self._fsync is not FsyncPolicy.NEVER:
                 os.fsync(descriptor)
-            self._directory.rename(new, self._name)
+        except OSError as error:
+            os.close(descriptor)
+            raise self._refused(error) from error
+        return descriptor
+
+    def _replace(self, descriptor: int, size: int) -> None:
+        """Give a new file the name of the journal. It has `size` bytes, with all records."""
+        try:
+            self._directory.rename(self._new_name, self._name)
         except OSError as error:
             os.close(descriptor)
             raise self._refused(error) from error
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = descriptor
-        self._end = len(text)
+        self._end = size
         self._compact_at = 2 * self._end + COMPACT_BYTES
-        self._unforced = self._distrusted = False
-        if self._fsync is not FsyncPolicy.NEVER:
-            self._directory.sync()
+        self._distrusted = False
 
     def _note(self, record: Record, apply: Callable[[], Result]) -> Result:
         """Write a record, then apply it to the content."""
@@ -204,11 +223,34 @@ class Journal:
                 raise self._refused(error) from error
             self._end += len(text)
             self._unforced = True
+            if self._since is not None:
+                self._since.append(text)
             return apply()
+
+    def _compact_beside(self) -> None:
+        """Rewrite the journal while other threads add records: a decision must not wait until a file is forced."""
+        with self._lock:
+            text = self._text()
+            self._since = []
+        try:
+            descriptor = self._written(text)
+            with self._lock:
+                since = b"".join(self._since)
+                try:
+                    write_all(descriptor, since)
+                except OSError as error:
+                    os.close(descriptor)
+                    raise self._refused(error) from error
+                self._replace(descriptor, len(text) + len(since))
+                self._unforced = bool(since)
+        finally:
+            self._since = None
+        if self._fsync is not FsyncPolicy.NEVER:
+            self._directory.sync()
 
     def _compact_grown(self) -> None:
         try:
-            self.compact()
+            self._compact_beside()
         except OutputError as error:
             log.warning("journal_not_compacted", bytes=self._end, error=error.strerror)
             self._compact_at = self._end + COMPACT_BYTES

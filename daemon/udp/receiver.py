@@ -84,7 +84,7 @@ class UdpReceiver:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to receive."""
         self._loop = loop
-        loop.add_reader(self._intake.fileno(), self.read)
+        loop.add_reader(self._intake.fileno(), self._read)
         self._intake.start()
 
     def schedule(self) -> None:
@@ -107,7 +107,16 @@ class UdpReceiver:
             log.warning("udp_datagrams_discarded", run=run, datagrams=n_left, reason="the node stops")
 
     def read(self) -> bool:
-        """Hand over MEPs that are ready; False if some are left for the next turn of the loop."""
+        """Hand over MEPs that are ready, and count; False if some are left for the next turn of the loop.
+
+        Only ticks count: counting makes lists of all counters, and a decision would wait for it.
+        """
+        is_done = self._read()
+        if self._loop is not None:
+            self._count()
+        return is_done
+
+    def _read(self) -> bool:
         if self._loop is None:
             return True
         clock = self._handler.begin_turn()
@@ -116,14 +125,13 @@ class UdpReceiver:
         if self._joins_run(clock.now_ns):
             is_done = self._hand_over(end_ns)
             self._follow_run(clock.now_ns)
-        self._count()
         if not is_done:
             self.schedule()
         return is_done
 
     def _scheduled_read(self) -> None:
         self._is_scheduled = False
-        self.read()
+        self._read()
 
     def _joins_run(self, now_ns: int) -> bool:
         """Whether the node accepts the run of the datagrams. Otherwise they are discarded, and counted."""

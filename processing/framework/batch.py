@@ -190,6 +190,8 @@ class BatchTables:
         self, index: int, mep: MepInBatch, data: NDArray[np.uint8], row: int, fragment: int, first_event: int
     ) -> tuple[int, int]:
         places = mep.places
+        if len(places) == 1:
+            return self._fill_row(index, mep.n_events, places[0].tolist(), data, row, fragment, first_event)
         places = places[np.argsort(places[:, 0], kind="stable")]
         source_ids, offsets, sizes = places.T
         count = len(places)
@@ -206,3 +208,18 @@ class BatchTables:
         self.mep_rows["count"][index] = counts
         self.mep_rows["first"][index] = row + np.cumsum(counts) - counts
         return row + count, fragment + count * mep.n_events
+
+    def _fill_row(
+        self, index: int, n_events: int, place: list[int], data: NDArray[np.uint8], row: int, fragment: int, first: int
+    ) -> tuple[int, int]:
+        """The only MFP of a MEP: array operations for one row would take most of the time of a short batch."""
+        source, offset, size = place
+        self.mfp_rows[row] = (offset, source, fragment, n_events, int(data[offset + 19]), size, first)
+        subdetector = source >> 11
+        ranges = self.mep_rows[index]
+        firsts, counts = ranges["first"], ranges["count"]
+        firsts[: subdetector + 1] = row
+        firsts[subdetector + 1 :] = row + 1
+        counts[:] = 0
+        counts[subdetector] = 1
+        return row + 1, fragment + n_events

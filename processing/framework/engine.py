@@ -394,6 +394,14 @@ class Workspace:
         """
         return self.queue.compute_directly()
 
+    def compute_here(self) -> bool:
+        """Compute the sealed batch in the calling thread and the others of the back end; then read `output`.
+
+        It waits for batches of other workspaces, as a submitted one does, but for no other thread to begin or to tell
+        of the end. False if nothing was computed: the back end is a GPU. Raises as `poll`.
+        """
+        return self.queue.compute_here()
+
     @property
     def sharing_threads(self) -> int:
         """The most threads of the back end that share the sealed batch: by its events, or the parts of them."""

@@ -133,7 +133,15 @@ class FakeWorkspace:
         self._failed = False
         self.directly.append(len(self._meps))
         while self._behaviour.hang.is_set():
+            self.progress += self._behaviour.crawl
             time.sleep(0.01)
+        return True
+
+    def compute_here(self) -> bool:
+        if not self.compute_directly():
+            return False
+        self._lose_device("submit")
+        self.progress += 1
         return True
 
     @property

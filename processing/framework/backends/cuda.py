@@ -159,6 +159,9 @@ class CudaQueue:
     def compute_directly(self) -> bool:
         return False
 
+    def compute_here(self) -> bool:
+        return False
+
     def poll(self) -> bool:
         if not self._running:
             return True

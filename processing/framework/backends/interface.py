@@ -159,6 +159,12 @@ class Queue(Protocol):
         False if nothing was computed: the back end has no such threads, or the queue was not made for it.
         """
 
+    def compute_here(self) -> bool:
+        """Compute a batch in the calling thread, after the batches of other queues; its results are there at once.
+
+        False if nothing was computed: no thread of the host computes on this back end. Raises as `poll`.
+        """
+
     def poll(self) -> bool:
         """True if the batch is done. Raises BackendError if it failed, DeviceLostError if no further batch can run."""
 

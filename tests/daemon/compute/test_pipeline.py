@@ -51,6 +51,8 @@ class Bench:
         self.losses: queue.Queue[str] = queue.Queue()
         self.crashes: list[BaseException] = []
         self.threads: list[str] = []
+        self.decided: list[list[SlotState]] = []
+        """What was reported when each batch was decided."""
         self.runs: list[tuple[int, int]] = []
         """Runs that the back end has begun, with the number of batches that were done before."""
         self.pipeline = Pipeline(
@@ -66,6 +68,7 @@ class Bench:
             begin_run=self._begin_run,
             serial=serial,
             begin=lambda: self.threads.append(threading.current_thread().name),
+            decide=lambda _computed: self.decided.append([each.state for each in self.progress]),
         )
         self.pipeline.warm_up()
         self.pipeline.start()
@@ -132,6 +135,80 @@ def test_a_serial_pipeline_starts_a_batch_after_the_one_before_was_handed_on(ser
 
 
 @pytest.fixture
+def serial() -> Iterator[Bench]:
+    """A serial pipeline whose back end can compute in its thread."""
+    bench = Bench(serial=True)
+    bench.engine.behaviour.direct = True
+    yield bench
+    bench.engine.behaviour.hang.clear()
+    assert bench.pipeline.stop(5.0)
+    assert not bench.crashes
+
+
+def test_a_serial_pipeline_computes_in_its_own_thread(serial: Bench) -> None:
+    warm_up = len(serial.engine.workspaces[1].batches)
+    serial.submit(1, 5, 6)
+    computed = serial.take()
+    workspace = serial.engine.workspaces[1]
+    assert (workspace.directly, len(workspace.batches)) == ([2], warm_up)
+    assert computed.error is None
+    assert computed.results.accepted.tolist() == [0, 1, 0, 1] * 2
+    assert len(computed.timings) == 1
+    assert serial.notes.noted == [("begin", [5, 6]), ("end", [5, 6])]
+    assert serial.progress == [SlotAdvanced(1, SlotState.RUN), SlotAdvanced(1, SlotState.DONE)]
+
+
+def test_a_pipeline_of_overlapping_batches_leaves_computing_to_the_back_end(bench: Bench) -> None:
+    bench.engine.behaviour.direct = True
+    bench.submit(0)
+    assert bench.take().error is None
+    assert bench.engine.workspaces[0].directly == []
+
+
+def test_a_batch_that_fails_in_the_thread_of_the_pipeline_comes_out_with_its_error(serial: Bench) -> None:
+    serial.engine.behaviour.fail_next = 1
+    serial.submit(0)
+    failed = serial.take()
+    assert failed.error == "the fake device has fallen off the bus"
+    assert failed.results.flags.tolist() == [EventFlag.BACKEND_ERROR] * 4
+    serial.submit(1)
+    assert serial.take().error is None
+
+
+def test_only_progress_keeps_the_watchdog_clock_running_while_the_pipeline_computes_itself(serial: Bench) -> None:
+    behaviour, pipeline = serial.engine.behaviour, serial.pipeline
+    behaviour.crawl = True
+    behaviour.hang.set()
+    serial.submit(0)
+    serial.wait_for(lambda: serial.engine.workspaces[0].directly)
+    ticks = pipeline.tick_ns, pipeline.advanced_ns
+    serial.wait_for(lambda: pipeline.tick_ns > ticks[0] and pipeline.advanced_ns > ticks[1])
+    behaviour.crawl = False
+    time.sleep(0.05)
+    ticks = pipeline.tick_ns, pipeline.advanced_ns
+    time.sleep(0.05)
+    assert (pipeline.tick_ns, pipeline.advanced_ns) == ticks
+    assert not pipeline.stop(0.05)
+
+
+def test_a_caller_waits_until_an_idle_serial_pipeline_has_begun_with_its_batch(
+    serial: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.compute.pipeline.HAND_OVER_SECONDS", 60.0)
+    serial.engine.behaviour.hang.set()
+    serial.submit(0, 5)
+    assert serial.notes.noted == [("begin", [5])]
+    # The thread is busy now, so the next batch is only queued.
+    serial.submit(1, 6)
+    serial.engine.behaviour.hang.clear()
+    assert [serial.take().batch.slot for _ in range(2)] == [0, 1]
+    # No kernel begins for a batch that fails before.
+    serial.engine.behaviour.fail_next = 1
+    serial.submit(2)
+    assert serial.take().error is not None
+
+
+@pytest.fixture
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing happens before the call of the back end, so the test detects a lost wake-up."""
     monkeypatch.setattr("hltnode.daemon.compute.pipeline.LOOK_SECONDS", 3600.0)
@@ -173,6 +250,12 @@ def test_a_batch_is_reported_when_the_back_end_has_it_and_when_it_is_done(bench:
     bench.submit(1)
     bench.take()
     assert bench.progress == [SlotAdvanced(1, SlotState.RUN), SlotAdvanced(1, SlotState.DONE)]
+
+
+def test_a_batch_is_decided_before_it_is_reported_as_done(bench: Bench) -> None:
+    bench.submit(1)
+    bench.take()
+    assert bench.decided == [[SlotState.RUN]]
 
 
 def test_a_batch_that_fails_is_reported_as_done(bench: Bench) -> None:

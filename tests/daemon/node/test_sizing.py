@@ -5,7 +5,7 @@ import pytest
 from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
 from hltnode.daemon.configuration.input_sections import BuilderSection
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.configuration.node_sections import PipelineSection
+from hltnode.daemon.configuration.node_sections import LatencySection, PipelineSection
 from hltnode.daemon.configuration.output_sections import CombinerSection
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
@@ -34,6 +34,11 @@ def test_each_deadline_of_the_builder_comes_from_its_own_key() -> None:
         closed_ring=1600,
         error_on=frozenset({CloseReason.TIMEOUT}),
     )
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_only_a_serial_node_seals_batches_for_an_idle_back_end(serial: bool) -> None:
+    assert builder_limits(NodeConfig(latency=LatencySection(serial=serial))).seals_for_idle is serial
 
 
 def test_the_limits_of_a_slot_are_those_of_a_batch_and_of_a_mep() -> None:

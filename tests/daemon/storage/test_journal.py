@@ -180,6 +180,38 @@ def test_meps_that_were_computed_when_a_session_ended_are_counted_until_they_are
     fourth.end()
 
 
+def test_a_batch_begins_while_a_grown_journal_is_forced_and_its_record_is_in_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.storage.journal.COMPACT_BYTES", 500)
+    session = Session(tmp_path, "a")
+    journal: Journal = session.store.journal
+    real = os.fsync
+    begun: list[tuple[int, bool]] = []
+
+    def force(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".new"):
+            mep = 1000 + len(begun)
+            thread = threading.Thread(target=journal.begin_batch, args=(RUN, [(mep, mep)]), daemon=True)
+            thread.start()
+            thread.join(10.0)
+            begun.append((mep, thread.is_alive()))
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", force)
+        for mep in range(50):
+            session.batch(mep)
+    assert len(begun) > 1
+    assert not any(waited for _, waited in begun)
+    assert state_of(content_of(tmp_path)) == state_of(journal.content)
+    session.kill()
+    again = Session(tmp_path, "b")
+    assert again.store.journal.interrupted(RUN) == {mep: 1 for mep, _ in begun}
+    assert again.done() == [(0, 49)]
+    again.kill()
+
+
 def test_batches_may_begin_in_another_thread_while_the_journal_is_written(tmp_path: Path) -> None:
     session = Session(tmp_path, "a", max_file_events=10)
     journal: Journal = session.store.journal

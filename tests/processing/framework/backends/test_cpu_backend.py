@@ -240,6 +240,39 @@ def test_a_batch_with_kernels_that_the_host_evaluates_goes_to_the_back_end() -> 
         backend.close()
 
 
+@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_of_the_calling_thread_has_the_results_of_a_submitted_one(threads: int, compiles: bool) -> None:
+    backend = CpuBackend(CHAIN.kernels, threads=threads, compiles=compiles)
+    geometry = VeloGeometry.builtin()
+    mep = encode_mep(CHAIN, list(simulate_events(12, seed=4, geometry=geometry)))
+    limits = BatchLimits(events=12, meps=1, input_bytes=2 * mep.data.nbytes, rows=len(mep.fragments))
+    engine = CHAIN.create_engine(backend, geometry_constants(geometry), CHAIN.load_trigger(None, "velo"), limits)
+    outputs = []
+    for is_here in (True, False):
+        workspace = engine.create_workspace()
+        workspace.input_data[: mep.data.nbytes] = mep.data
+        workspace.seal([MepInBatch(mep.n_events, mep.fragments)])
+        before = workspace.progress
+        if is_here:
+            assert workspace.compute_here()
+        else:
+            workspace.submit()
+            with pytest.raises(BackendError, match="still running in this queue"):
+                workspace.compute_here()
+            workspace.wait()
+        assert workspace.progress > before
+        assert workspace.timings.kernels > 0.0
+        outputs.append(workspace.output)
+    here, submitted = outputs
+    assert submitted.accepted.any()
+    for name in ("accepted", "lines", "flags"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(submitted, name))
+    for name, counts in submitted.counts.items():
+        np.testing.assert_array_equal(here.counts[name], counts)
+    backend.close()
+
+
 def test_a_direct_batch_waits_for_the_batch_of_its_own_workspace() -> None:
     backend = CpuBackend(CHAIN.kernels)
     chain = replace(CHAIN, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
