@@ -165,7 +165,7 @@ def test_lines_of_another_chain_are_unknown(tiny: ModuleType) -> None:
     lhcb = installed_chain("lhcb")
     text = '[[lines]]\ntype = "ManyHits"\nname = "A"'
     with pytest.raises(
-        TriggerConfigError, match="'ManyHits' is not one of BeamGas, BeamGasImaging, CaloDigitsMinADC, D02KsKsDD"
+        TriggerConfigError, match="'ManyHits' is not one of BeamGas, BeamGasImaging, CaloDigitsMinADC, ConeJet"
     ):
         TriggerConfig.from_toml(text, lhcb.menu)
     with pytest.raises(TriggerConfigError, match="'Passthrough' is not one of ManyHits"):
