@@ -397,8 +397,8 @@ class EventBuilder(BuilderState):
         if self.wake_ns <= now_ns:
             return
         for slot in self.pool.filling:
-            overdue = slot.deadline_ns <= now_ns and not slot.closing and not self._waits_for_credits(slot)
-            if overdue or self._is_full(slot):
+            is_due = slot.deadline_ns <= now_ns or self._back_end_awaits(slot)
+            if (is_due and not slot.closing and not self._waits_for_credits(slot)) or self._is_full(slot):
                 self.wake_by(now_ns)
         if self.open and not self._is_pressure_known and self._has_slot_pressure():
             # Only a tick finds the MEPs that may be evicted, and the time of their eviction.

@@ -244,7 +244,9 @@ class Journal:
                 self._replace(descriptor, len(text) + len(since))
                 self._unforced = bool(since)
         finally:
-            self._since = None
+            # With the lock: `_note` must not find a list and then none.
+            with self._lock:
+                self._since = None
         if self._fsync is not FsyncPolicy.NEVER:
             self._directory.sync()
 

@@ -47,8 +47,8 @@ SOURCES = (3, 5, 2048)
 class BuilderMachine(RuleBasedStateMachine):
     """Drives the builder with legal and illegal input, and keeps its own accounts."""
 
-    @initialize(slots=st.integers(2, 4))
-    def start(self, slots: int) -> None:
+    @initialize(slots=st.integers(2, 4), seals_for_idle=st.booleans())
+    def start(self, slots: int, seals_for_idle: bool) -> None:
         slot_limits = SlotLimits(input_bytes=SLOT_BYTES, events=3 * EVENTS, meps=8, fragments=100, mep_bytes=MEP_BYTES)
         pool = SlotPool(slots, slot_limits)
         limits = BuilderLimits(
@@ -58,6 +58,7 @@ class BuilderMachine(RuleBasedStateMachine):
             evict_ns=5,
             flush_deadline_ns=FLUSH,
             closed_ring=64,
+            seals_for_idle=seals_for_idle,
         )
         self.builder = EventBuilder(pool, limits, Counters())
         self.now = 0

@@ -8,7 +8,15 @@ import pytest
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.event_building.stimuli_and_effects import Abandon, SealSlot, SlotAdvanced, SlotFreed, StartRun, Tick
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    Abandon,
+    RevokeMeps,
+    SealSlot,
+    SlotAdvanced,
+    SlotFreed,
+    StartRun,
+    Tick,
+)
 from tests.daemon.event_building.test_event_builder import (
     EVENTS,
     MS,
@@ -85,3 +93,13 @@ def test_a_slot_whose_only_mep_was_dropped_is_no_batch() -> None:
     send(builder, fragment(1, SOURCES[0]))
     builder.handle(0, Abandon())
     assert advance(builder, 0, SlotState.RUN, SlotState.DONE) == []
+
+
+def test_a_slot_that_an_idle_back_end_may_have_after_a_revocation_is_sealed_by_a_tick_at_once() -> None:
+    """An open MEP keeps the slot of the only complete one, until it is revoked."""
+    builder = idle_builder()
+    send(builder, fragment(1, SOURCES[0]))
+    assert sealed(send_mep(builder, 0)) == []
+    builder.handle(MS, RevokeMeps(((1, 1),)))
+    assert builder.wake_ns == MS
+    assert sealed(builder.handle(MS, Tick())) == [0]
