@@ -57,7 +57,7 @@ def summary(results: Sequence[Result]) -> dict[str, float]:
 
 
 def _unit(key: str) -> str:
-    if "pull" in key or "tracks" in key:
+    if "pull" in key:
         return ""
     return "um" if "dx" in key or "dy" in key or "dz" in key else "%"
 

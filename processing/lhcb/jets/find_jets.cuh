@@ -50,10 +50,11 @@ __device__ float transverse_momentum(const Tracks& tracks, uint32_t track)
     return momentum_along_z(tracks.beam_qop[track], tx, ty) * slope_of(tx, ty);
 }
 
+/// A negative number, as of a threshold that is off, has no units.
 __device__ uint32_t in_pt_units(float pt)
 {
     const float most = static_cast<float>(max_jet_part_pt);
-    return static_cast<uint32_t>((pt < most ? pt : most) * static_cast<float>(jet_pt_units) + 0.5f);
+    return static_cast<uint32_t>((pt < most ? max_of(pt, 0.f) : most) * static_cast<float>(jet_pt_units) + 0.5f);
 }
 
 /// Rounded to the nearest unit.

@@ -3,8 +3,8 @@
 // A fit needs sums of coordinates and their products. Each hit has them as integers, so a sum is exact and the same in
 // any order: a hit needs one addition for each, and hits may lie in lanes or threads in any way. Coordinates are about
 // the centre of the box around all hits, in units of half its longer side, so that they are at most 1. A unit is 2^22
-// steps: the sum of 64 hits of z z, at most 4, fits into 31 bits. For a ring of half the box, rounding moves a circle
-// by 10^-6 of its radius.
+// steps: the sum of 64 hits of z z, at most 4, fits into 31 bits. Rounding moves a ring of half the box by 10^-4 mm, a
+// quarter of a circle by up to 0.2 mm (docs/physics/rich-rings.md).
 #pragma once
 
 #include "na62/rich/circle.cuh"

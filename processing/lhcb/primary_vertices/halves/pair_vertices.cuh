@@ -34,7 +34,7 @@ __device__ uint32_t nearest_in_z(const primary_vertex* vertices, uint32_t begin,
 
 HLT_KERNEL(velo_halves_pair_vertices)
 {
-    if (!(blockIdx.x < p.batch->n_events)) return;
+    if (!p.takes(blockIdx.x)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t n = p.half_vertices.count[blockIdx.x];

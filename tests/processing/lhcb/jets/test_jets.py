@@ -153,6 +153,12 @@ def test_a_track_at_the_cut_on_seeds_is_a_seed() -> None:
     assert jets_in(tracks, min_seed_pt=(units + 1) / 16) == []
 
 
+def test_thresholds_below_zero_are_off() -> None:
+    tracks = tracks_of([5000.0, 1.0], 3.0, [1.0, 2.5])
+    jets = jets_in(tracks, clusters_of(-50.0, 3.0, 1.0), min_seed_pt=-1.0, min_track_pt=-1.0, min_photon_et=-100.0)
+    assert sizes(jets) == [(1, 0), (1, 0)]
+
+
 def test_a_cone_without_size_has_its_seed() -> None:
     tracks = tracks_of([5000.0, 5000.0], 3.0, 1.0)
     jets = jets_in(tracks, radius=0.0)

@@ -10,7 +10,7 @@ from hltnode.processing.na62.rich.fit_ring import RESOLUTION
 from hltnode.processing.na62.rich.pmt_positions import N_PMTS
 from hltnode.protocol.na62.rich_banks import HIT, encode_hits
 from tests.processing.na62.rich_events import mep_of_payloads, run_chain, simulated
-from tests.processing.na62.ring_oracle import Search
+from tests.processing.na62.ring_oracle import Search, algebraic_fit
 
 SAFE_MARGIN = 2e-6
 """Relative distance from every threshold at which float32 and float64 decide alike."""
@@ -53,6 +53,21 @@ def rings_of_places(places: np.ndarray, settings: str = "") -> list[list[float]]
     configuration = f"[sequence.rich_search_rings]\n{settings}" if settings else ""
     found = run_chain(mep_of_payloads([encode_hits(hits)]), configuration, constants)
     return [[float(ring[name]) for name in ("x", "y", "radius")] for ring in found.rings[0]]
+
+
+def test_sums_of_the_most_hits_at_the_corners_of_their_box_do_not_overflow() -> None:
+    # Here the sum of z z is largest: 64 times 4. The half side is a power of 2, so that no rounding makes it smaller.
+    corners = 128.0 * np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]])
+    ((x, y, radius),) = rings_of_places(np.repeat(corners, 16, axis=0))
+    np.testing.assert_allclose([x, y, radius], [0, 0, 128 * np.sqrt(2)], atol=1e-3)
+
+
+def test_a_small_ring_at_the_edge_of_a_wide_box_keeps_its_place() -> None:
+    # Steps are parts of the box, which three lone hits make wide.
+    ring = places_on(65, 20, 220, 0, wiggle=8)
+    (found,) = rings_of_places(np.append(ring, [[-290.0, 0.0], [0, 290], [0, -290]], 0))
+    x, y = ring.astype(np.float32).astype(np.float64).T
+    np.testing.assert_allclose(found, algebraic_fit(x, y, 1), atol=2e-3)
 
 
 @pytest.mark.parametrize("triplets", [4, 8])
