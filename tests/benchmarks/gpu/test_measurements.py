@@ -129,7 +129,7 @@ def test_the_command_reports_what_each_tool_found(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "measure_all", lambda *_: None)
-    for tool in ("gpu_tests", "sanitizer"):
+    for tool in ("gpu_tests", "sanitizer", "beside_cupy"):
         monkeypatch.setattr(command, tool, lambda *_: Section(title="Tool", good=True))
     assert command.main([], tmp_path / "nowhere") == 1
     text = (tmp_path / "build" / "gpu" / "report.md").read_text()
