@@ -38,7 +38,7 @@ static int fail(const char* what)
 int main(int argc, char** argv)
 {
     if (argc < 6) {
-        fprintf(stderr, "usage: %s FILE ADDRESS PORT RATE COUNT [FROM]\n", argv[0]);
+        fprintf(stderr, "usage: %s FILE ADDRESS PORT RATE COUNT [FROM [TOGETHER [BURST]]]\n", argv[0]);
         return 2;
     }
     FILE* file = fopen(argv[1], "rb");

@@ -156,16 +156,16 @@ class Pipeline:
 
         A back end that hangs on one batch stops this clock, even if it computes others.
         """
-        self._look_at_own()
+        self._note_own_progress()
         return self._tick_ns
 
     @property
     def advanced_ns(self) -> int:
         """Last time when the oldest batch made progress; an idle thread stops this clock. Any thread."""
-        self._look_at_own()
+        self._note_own_progress()
         return self._advanced_ns
 
-    def _look_at_own(self) -> None:
+    def _note_own_progress(self) -> None:
         """Update the clocks for a batch that the compute thread computes itself, and so cannot watch."""
         workspace = self._computing
         if workspace is not None and (progress := workspace.progress) != self._own_progress:
@@ -195,7 +195,8 @@ class Pipeline:
         In serial mode it returns when an idle compute thread has come to the kernels of the batch. Otherwise the caller
         would keep the interpreter for the rest of its turn, and the batch would wait for that.
         """
-        waits = self._serial and self._computing is None and self._queue.empty()
+        is_idle = self._computing is None and not self._in_flight
+        waits = self._serial and is_idle and self._queue.empty()
         if waits:
             self._has_begun.clear()
         self._queue.put(batch)

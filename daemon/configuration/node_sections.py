@@ -91,7 +91,7 @@ class LatencySection(Section):
     and kernels of several batches overlap, which gives a higher rate."""
     cpus: Cpus | None = None
     """CPUs for the event loop and the compute thread: [2, 3]. The threads of the CPU back end keep all CPUs of the
-    process. If not set, no thread is pinned."""
+    process; with `serial` the compute thread also runs kernels. If not set, no thread is pinned."""
     realtime_priority: int = Field(default=0, ge=0, le=99)
     """Priority of these two threads in the real-time class SCHED_FIFO; 0: the normal class. If the system refuses it,
     the node logs a warning and runs without."""

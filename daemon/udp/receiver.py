@@ -99,6 +99,8 @@ class UdpReceiver:
             self._loop.remove_reader(self._intake.fileno())
             self._loop = None
         self._intake.stop()
+        # Datagrams that were discarded since the last tick were not discarded because the node stops.
+        self._count()
         run = self._intake.run
         self._intake.leave_run()
         before = self._counters.discarded

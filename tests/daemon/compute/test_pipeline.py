@@ -208,6 +208,23 @@ def test_a_caller_waits_until_an_idle_serial_pipeline_has_begun_with_its_batch(
     assert serial.take().error is not None
 
 
+def test_a_caller_does_not_wait_for_a_serial_pipeline_whose_back_end_has_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU nothing would begin."""
+    bench = Bench(serial=True)
+    bench.engine.behaviour.hang.set()
+    bench.submit(0)
+    bench.wait_for(lambda: bench.pipeline._in_flight)
+    waited: list[float] = []
+    monkeypatch.setattr(bench.pipeline._has_begun, "wait", waited.append)
+    bench.submit(1)
+    bench.engine.behaviour.hang.clear()
+    assert [bench.take().batch.slot for _ in range(2)] == [0, 1]
+    assert waited == []
+    assert bench.pipeline.stop(5.0)
+
+
 @pytest.fixture
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing happens before the call of the back end, so the test detects a lost wake-up."""

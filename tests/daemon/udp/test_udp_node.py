@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import zmq
 import zmq.asyncio
+from structlog.testing import capture_logs
 
 from hltnode.daemon.common.vocabulary import CloseReason, UdpRefusal
 from hltnode.daemon.configuration.model import NodeConfig
@@ -264,6 +265,26 @@ async def test_a_draining_node_takes_meps_of_its_credits_and_counts_what_is_left
         await eventually(lambda: node.counters.udp.datagrams == 4 * PACKETS + 3)
         assert node.counters.udp.discarded == 0
     assert node.counters.udp.discarded == 3
+
+
+async def test_a_node_that_stops_does_not_report_datagrams_that_it_had_discarded_before(
+    tmp_path: Path, senders: dict[int, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only ticks count, so the discarded datagrams of a foreign run are not counted yet."""
+    config = udp_config(tmp_path).model_copy(update={"node": NodeSection(name="testnode", run=RUN + 1)})
+    async with running_node(config) as (node, _):
+        receiver = node._sockets.udp_receiver
+        assert receiver is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(receiver, "_count", lambda: None)
+            for source, _, datagram in burst_of(PACKETS):
+                senders[source].sendto(datagram, port_of(node))
+            await eventually(lambda: receiver._intake.counts()["discarded"] == 2 * PACKETS)
+        assert node.counters.udp.discarded == 0
+        with capture_logs() as logs:
+            receiver.close()
+    assert node.counters.udp.discarded == 2 * PACKETS
+    assert [line for line in logs if line["event"] == "udp_datagrams_discarded"] == []
 
 
 N_FLOOD, FLOOD_BYTES = 20_000, 65_507
