@@ -86,9 +86,9 @@ class LatencySection(Section):
     message has the field `late`, and `hltnode_late_decisions_total` counts it. 0: no deadline."""
     serial: bool = False
     """Compute one batch at a time: the next one starts after the decisions of the one before are sent. On a CPU the
-    compute thread runs the kernels itself, which saves two hand-overs between threads. While nothing is computed, MEPs
-    that are complete wait for no others: `pipeline.flush_deadline_us` is then the longest wait. Without, the transfers
-    and kernels of several batches overlap, which gives a higher rate."""
+    compute thread runs the kernels itself, which saves two hand-overs between threads. With `udp.endpoint`, MEPs that
+    are complete wait for no others while nothing is computed: `pipeline.flush_deadline_us` is then the longest wait.
+    Without `serial`, the transfers and kernels of several batches overlap, which gives a higher rate."""
     cpus: Cpus | None = None
     """CPUs for the event loop and the compute thread: [2, 3]. The threads of the CPU back end keep all CPUs of the
     process; with `serial` the compute thread also runs kernels. If not set, no thread is pinned."""

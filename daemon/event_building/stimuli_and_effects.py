@@ -27,7 +27,8 @@ class BuilderLimits:
     ``error_on``: close reasons whose MEPs go to the error stream.
     ``head_room``: the rule for MEPs of slots that are sealed while the buffers are full. ``thin_to_one_of``: the rule
     thin computes one of this number of such MEPs.
-    ``seals_for_idle``: MEPs that are closed wait for no others while the back end has no batch.
+    ``seals_for_idle``: MEPs that are closed wait for no others while the back end has no batch. The free places of
+    their slot, for which feeders may have credits, come back with the slot: only for input without credits.
     """
 
     mep_timeout_ns: int

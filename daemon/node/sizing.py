@@ -105,7 +105,8 @@ def builder_limits(config: NodeConfig) -> BuilderLimits:
         error_on=builder.error_on(),
         head_room=config.streaming.head_room,
         thin_to_one_of=config.streaming.thin_to_one_of,
-        seals_for_idle=config.latency.serial,
+        # Feeders have credits for the free places of a slot, which an early seal would take away. Datagrams have none.
+        seals_for_idle=config.latency.serial and config.udp.endpoint is not None,
     )
 
 

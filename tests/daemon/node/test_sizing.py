@@ -3,7 +3,7 @@
 import pytest
 
 from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
-from hltnode.daemon.configuration.input_sections import BuilderSection
+from hltnode.daemon.configuration.input_sections import BuilderSection, UdpSection, UdpSender
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.node_sections import LatencySection, PipelineSection
 from hltnode.daemon.configuration.output_sections import CombinerSection
@@ -37,8 +37,13 @@ def test_each_deadline_of_the_builder_comes_from_its_own_key() -> None:
 
 
 @pytest.mark.parametrize("serial", [False, True])
-def test_only_a_serial_node_seals_batches_for_an_idle_back_end(serial: bool) -> None:
-    assert builder_limits(NodeConfig(latency=LatencySection(serial=serial))).seals_for_idle is serial
+@pytest.mark.parametrize("datagrams", [False, True])
+def test_only_a_serial_node_of_datagrams_seals_batches_for_an_idle_back_end(serial: bool, datagrams: bool) -> None:
+    """Feeders have credits for the places that a slot loses when it is sealed early."""
+    sender = UdpSender(address="127.0.0.1", sources=(1,))
+    udp = UdpSection(endpoint="udp://127.0.0.1:5560", senders=(sender,)) if datagrams else UdpSection()
+    config = NodeConfig(latency=LatencySection(serial=serial), udp=udp)
+    assert builder_limits(config).seals_for_idle is (serial and datagrams)
 
 
 def test_the_limits_of_a_slot_are_those_of_a_batch_and_of_a_mep() -> None:

@@ -158,8 +158,13 @@ def test_a_cached_sample_by_name_replaces_the_files(
 
 
 def test_help_names_every_cached_sample() -> None:
+    """--cached names the option of simulate that lists the others."""
     words = set(str(typing.get_args(CachedOption)[1].help).replace(",", " ").replace(".", " ").split())
-    assert set(LhcbSimulation().named_samples) <= words
+    shown = CliRunner().invoke(app, ["simulate", "--help"], env={"COLUMNS": "400"}).output
+    listed = re.search(r"--sample <([^>]*)>", shown)
+    assert listed is not None
+    assert "--sample" in words
+    assert set(LhcbSimulation().named_samples) <= {*listed[1].split("|"), *words}
 
 
 def test_signal_is_named_in_the_table_and_recorded_data_are_not(folder: Path, tmp_path: Path) -> None:
