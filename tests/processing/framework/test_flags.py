@@ -61,8 +61,9 @@ def test_flags_of_lhcb_keep_their_bits_and_labels() -> None:
         "too_many_clusters": 128,
         "missing_detector": 256,
         "lumi_saturated": 65536,
+        "many_jets": 1 << 24,
     }
     table = CHAIN.flag_table
-    assert list(table.masks.values()) == [1 << bit for bit in (*range(13), 16)]
+    assert list(table.masks.values()) == [1 << bit for bit in (*range(13), 16, 24)]
     assert table.cuts == 32
-    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024 | 2048 | 4096 | 65536)
+    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024 | 2048 | 4096 | 65536 | 1 << 24)
