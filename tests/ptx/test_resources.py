@@ -11,6 +11,10 @@ from tests.ptx.kernels import CUDA_VERSION
 from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
+FEWER_BLOCKS = {"find_jets": 6}
+"""Blocks of 64 threads of kernels that have fewer than 8 at a time. `find_jets` keeps all tracks and photons of an event
+in shared memory, 36 KB; it takes 1 % of its sequence on a CPU."""
+
 
 @pytest.mark.expensive("assembles every kernel and reads its resources")
 @pytest.mark.timeout(300)
@@ -22,7 +26,7 @@ def test_no_kernel_spills_registers_and_many_blocks_or_one_of_the_largest_size_r
         assert of_kernel.spill_stores == of_kernel.spill_loads == 0, name
         assert 8 <= of_kernel.registers <= 128, name
         assert MULTIPROCESSORS["90"].occupancy(of_kernel, 256) > 0, name
-        assert MULTIPROCESSORS["90"].blocks_of(of_kernel, 64) >= 8, name
+        assert MULTIPROCESSORS["90"].blocks_of(of_kernel, 64) >= FEWER_BLOCKS.get(name, 8), name
     for name, nbytes in chain.shared_memory.items():
         assert used[name].shared >= nbytes, name
 
