@@ -12,8 +12,8 @@ from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
 FEWER_BLOCKS = {"find_jets": 6}
-"""Blocks of 64 threads of kernels that have fewer than 8 at a time. `find_jets` keeps all tracks and photons of an event
-in shared memory, 36 KB; it takes 1 % of its sequence on a CPU."""
+"""Blocks of 64 threads of kernels that have fewer than 8 at a time. `find_jets` keeps all tracks and photons of an
+event in shared memory, 36 KB; it takes 1 % of its sequence on a CPU."""
 
 
 @pytest.mark.expensive("assembles every kernel and reads its resources")
