@@ -87,6 +87,7 @@ def main() -> int:
             rows += of_scenario
             print(table_of(of_scenario).text(), flush=True)
             print(f"batches: {len(real.service)}; MEPs of each node {real.meps_of_node}", flush=True)
+            print(*(f"fault: {fault}\n" for fault in real.struck), sep="", end="", flush=True)
             print(f"pause of the subscriber: {real.paused}" if real.paused else "", flush=True)
     print(table_of(rows).text())
     if arguments.json is not None:

@@ -19,6 +19,8 @@ LATE_SECONDS = 1.0
 QUANTILES = (0.5, 0.9, 0.99)
 GOOD = 0.15
 """Largest difference that needs no reason."""
+MOVED_MORE_OR_LESS = 1.0
+"""MEPs that a fault may move more or less: the one that is just being sent, or just being answered."""
 SHIFTS = np.linspace(-0.5, 0.5, 9).tolist()
 """Parts of a batch by which the model's faults are moved: a batch more or less before a fault changes what moves."""
 
@@ -86,17 +88,44 @@ class Row:
     least: float
     """Smallest and greatest value of the model with faults moved by up to half a batch."""
     greatest: float
+    real_least: float | None = None
+    """Smallest and greatest real value within its error; None: the value itself."""
+    real_greatest: float | None = None
 
     @property
     def difference(self) -> float | None:
-        """Relative difference of the real value from the nearest value of the model; None without a real value."""
-        nearest = min(max(self.real, self.least), self.greatest)
-        return (nearest - self.real) / self.real if self.real else (0.0 if not nearest else None)
+        """Relative difference of the model from the real value, where both are nearest; None if only the real is 0."""
+        low = self.real if self.real_least is None else self.real_least
+        high = self.real if self.real_greatest is None else self.real_greatest
+        model, real = nearest_values(self.least, self.greatest, low, high)
+        return (model - real) / real if real else (0.0 if not model else None)
 
     @property
     def is_good(self) -> bool:
         """Whether the difference needs no reason."""
         return self.difference is not None and abs(self.difference) <= GOOD
+
+
+def nearest_values(least: float, greatest: float, low: float, high: float) -> tuple[float, float]:
+    """The nearest values of the ranges `least` to `greatest` and `low` to `high`: a common one, or an end of each."""
+    if greatest < low:
+        return greatest, low
+    if high < least:
+        return least, high
+    common = max(least, low)
+    return common, common
+
+
+def ranks_of(times: np.ndarray, part: float) -> tuple[float, float]:
+    """The values of a quantile's neighbours: as many ranks below and above as the number of values below it varies.
+
+    That number has a binomial distribution: its standard deviation is sqrt(n part (1 - part)) ranks, rounded up. Of
+    650 latencies, p99 is the seventh longest, and the fourth and the tenth are as likely.
+    """
+    ordered = np.sort(times)
+    rank = max(0, int(np.ceil(part * len(ordered))) - 1)
+    width = int(np.ceil(np.sqrt(len(ordered) * part * (1.0 - part))))
+    return float(ordered[max(0, rank - width)]), float(ordered[min(len(ordered) - 1, rank + width)])
 
 
 def run_model(description: FarmDescription) -> Farm:
@@ -115,9 +144,10 @@ def shifted(faults: Sequence[Fault], seconds: float) -> list[Fault]:
 def rows_of(scenario: str, real: RealRun, farms: Sequence[Farm]) -> list[Row]:
     """The numbers of a scenario. farms: the model of it first, then with faults that are moved."""
     measured = _numbers_of_real(scenario, real)
+    errors = _errors_of_real(real)
     of_models = [_numbers_of_model(scenario, real, farm) for farm in farms]
     return [
-        Row(scenario, name, value, of_models[0][name], min(of_name), max(of_name))
+        Row(scenario, name, value, of_models[0][name], min(of_name), max(of_name), *errors.get(name, (value, value)))
         for name, value in measured.items()
         for of_name in [[numbers[name] for numbers in of_models]]
     ]
@@ -140,6 +170,17 @@ def _numbers_of_real(scenario: str, real: RealRun) -> dict[str, float]:
     if real.paused is not None:
         found[f"later than {LATE_SECONDS:g} s"] = float((times > LATE_SECONDS).sum())
     return found
+
+
+def _errors_of_real(real: RealRun) -> dict[str, tuple[float, float]]:
+    """Smallest and greatest value of the numbers that a MEP more or less changes by much."""
+    times = np.array(list(real.latencies.values())) * 1e3
+    moved = real.report.reassigned
+    return {
+        **{_quantile(part): ranks_of(times, part) for part in QUANTILES},
+        # A fault that moves none moves none in the model.
+        **({"moved MEPs": (moved - MOVED_MORE_OR_LESS, moved + MOVED_MORE_OR_LESS)} if moved else {}),
+    }
 
 
 def _numbers_of_model(scenario: str, real: RealRun, farm: Farm) -> dict[str, float]:
@@ -175,5 +216,7 @@ def table_of(rows: Sequence[Row]) -> TextTable:
         text = "-" if difference is None else f"{difference:+.1%}"
         spread = "" if row.least == row.greatest else f"{number(row.least)} to {number(row.greatest)}"
         mark = "" if row.is_good else "  *"
-        shown.append([f"{row.scenario}: {row.name}", number(row.real), number(row.model), spread, text + mark])
-    return TextTable("Model beside real nodes", ("", "real", "model", "faults moved", "difference"), shown)
+        low, high = row.real_least, row.real_greatest
+        error = "" if low is None or high is None or low == high else f"{number(low)} to {number(high)}"
+        shown.append([f"{row.scenario}: {row.name}", number(row.real), error, number(row.model), spread, text + mark])
+    return TextTable("Model beside real nodes", ("", "real", "error", "model", "faults moved", "difference"), shown)

@@ -273,8 +273,8 @@ def metric(node: LocalNode, name: str) -> float:
 
 
 def has_credits(node: LocalNode) -> bool:
-    """Whether the feeder is connected to a node and may send."""
-    return metric(node, "hltnode_credits_outstanding") > 0
+    """Whether a node has allowed the feeder to send, since it started: it may have used these credits already."""
+    return metric(node, "hltnode_credits_granted_total") > 0
 
 
 def strike(nodes: Sequence[LocalNode], fault: Fault, first_s: float, is_fed: threading.Event) -> Fault:

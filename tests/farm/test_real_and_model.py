@@ -4,11 +4,12 @@ import signal
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hltnode.daemon.commands.farm.local.processes import processes
 from hltnode.daemon.farm_model.description import FaultKind, Policy
-from tests.farm.comparison import GOOD, Row, model_of, run_model, shifted, table_of
+from tests.farm.comparison import GOOD, Row, model_of, ranks_of, run_model, shifted, table_of
 from tests.farm.paced_node import EVENT_SECONDS, OVERHEAD_SECONDS
 from tests.farm.real import Decided, Fault, Pause, feed, fitted_service, has_credits, metric, real_nodes, wait_for
 
@@ -102,6 +103,27 @@ def test_the_table_marks_differences_above_the_limit() -> None:
     rows += [Row("kill", "a", 100.0, 150.0, 90.0, 160.0), Row("kill", "b", 100.0, 150.0, 116.0, 160.0)]
     lines = table_of(rows).text().splitlines()[2:]
     assert [line.endswith("*") for line in lines] == [False, True, False, True, False, True]
+
+
+def test_the_error_of_a_real_number_counts_only_where_it_reaches_the_model() -> None:
+    rows = [
+        Row("kill", "moved MEPs", 4.0, 2.0, 2.0, 3.0, 3.0, 5.0),
+        Row("kill", "moved MEPs", 4.0, 2.0, 2.0, 2.5, 3.0, 5.0),
+        Row("kill", "moved MEPs", 4.0, 6.0, 6.0, 6.0, 3.0, 5.0),
+        Row("stop", "p99 [ms]", 759.0, 320.0, 312.0, 331.0, 330.0, 800.0),
+    ]
+    assert [row.difference for row in rows] == pytest.approx([0.0, -0.5 / 3.0, 0.2, 0.0])
+    assert [row.is_good for row in rows] == [True, False, False, True]
+    assert " ".join(table_of(rows[:1]).text().splitlines()[-1].split()) == "kill: moved MEPs 4 3 to 5 2 2 to 3 +0.0%"
+
+
+def test_neighbours_of_a_quantile_are_as_many_ranks_away_as_its_number_varies() -> None:
+    # sqrt(650 0.99 0.01) is 2.5, so three ranks; p99 is the 644th of 650. sqrt(650 / 4) is 12.7.
+    times = np.random.default_rng(1).permutation(np.arange(1.0, 651.0))
+    assert ranks_of(times, 0.99) == (641.0, 647.0)
+    assert ranks_of(times, 0.5) == (312.0, 338.0)
+    # Of few values they end at the smallest and the greatest.
+    assert ranks_of(times[:1], 0.99) == (times[0], times[0])
 
 
 def test_faults_that_are_moved_stay_behind_the_first_mep() -> None:
