@@ -28,7 +28,7 @@ from scipy import ndimage
 from benchmarks.measure import Result
 from hltnode.processing.imaging.components.collections import feature_columns
 from hltnode.processing.imaging.gpu_labelling.collections import EDGE_CHUNK, pixel_edge, pixel_label
-from hltnode.processing.imaging.gpu_labelling.ha4.ha4_64_label import ha4_64_label
+from hltnode.processing.imaging.gpu_labelling.ha4_64.ha4_64_label import ha4_64_label
 from hltnode.processing.imaging.offline.simulation.shapes import full, random_cells
 
 WIDTH, HEIGHT = 8192, 128

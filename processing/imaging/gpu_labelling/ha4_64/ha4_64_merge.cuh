@@ -4,13 +4,13 @@
 // whole rows. Strips of different parts are joined by atomic operations.
 #pragma once
 
-#include "imaging/gpu_labelling/ha4/generated/ccl_ha4_32_merge.h"
-#include "imaging/gpu_labelling/ha4/strips.cuh"
+#include "imaging/gpu_labelling/ha4_64/generated/ccl_ha4_64_merge.h"
+#include "imaging/gpu_labelling/strips.cuh"
 
-HLT_KERNEL(ccl_ha4_32_merge)
+HLT_KERNEL(ccl_ha4_64_merge)
 {
     if (!p.takes(blockIdx.x)) return;
     const hlt::labelled_part part = hlt::labelled_part_of(p, blockIdx.x, p.image_parts.threshold[blockIdx.x]);
     const hlt::plain_labels labels{p.pixels.label + p.pixels.first(part.event)};
-    hlt::merge_strips<uint32_t>(part, p.image_parts.strip_rows[blockIdx.x], false, labels);
+    hlt::merge_strips<uint64_t>(part, p.image_parts.strip_rows[blockIdx.x], p.interleaved != 0u, labels);
 }

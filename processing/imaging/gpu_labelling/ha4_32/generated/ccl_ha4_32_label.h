@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4/ha4_64_merge.py. Do not edit.
+// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4_32/ha4_32_label.py. Do not edit.
 // clang-format off
 #pragma once
 
@@ -7,7 +7,7 @@
 #include "framework/generated/launch_types.h"
 #include "imaging/images/generated/image_types.h"
 
-struct ccl_ha4_64_merge_parameters {
+struct ccl_ha4_32_label_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint8_t* bytes;
@@ -22,15 +22,15 @@ struct ccl_ha4_64_merge_parameters {
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } image_rows;
     struct {
-        const uint32_t* threshold;
-        const uint32_t* strip_rows;
-    } image_parts;
-    struct {
         const uint32_t* offset;
         uint32_t* label;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } pixels;
-    uint32_t interleaved;
+    struct {
+        uint32_t* threshold;
+        uint32_t* strip_rows;
+    } image_parts;
+    uint32_t threshold;
 
     static constexpr uint32_t n_parts = 64u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

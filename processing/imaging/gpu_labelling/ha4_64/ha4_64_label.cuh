@@ -4,8 +4,8 @@
 // strip_rows. One block per part, which takes strip by strip; a warp takes a row.
 #pragma once
 
-#include "imaging/gpu_labelling/ha4/generated/ccl_ha4_64_label.h"
-#include "imaging/gpu_labelling/ha4/strips.cuh"
+#include "imaging/gpu_labelling/ha4_64/generated/ccl_ha4_64_label.h"
+#include "imaging/gpu_labelling/strips.cuh"
 
 HLT_KERNEL(ccl_ha4_64_label)
 {

@@ -4,8 +4,8 @@
 // warp takes whole rows, chunk by chunk.
 #pragma once
 
-#include "imaging/gpu_labelling/ha4/generated/ccl_ha4_64_measure_cd.h"
-#include "imaging/gpu_labelling/ha4/strips.cuh"
+#include "imaging/gpu_labelling/ha4_64/generated/ccl_ha4_64_measure_cd.h"
+#include "imaging/gpu_labelling/strips.cuh"
 
 HLT_KERNEL(ccl_ha4_64_measure_cd)
 {

@@ -1,13 +1,14 @@
-// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4/ha4_32_label.py. Do not edit.
+// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4_64/ha4_64_measure.py. Do not edit.
 // clang-format off
 #pragma once
 
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
+#include "imaging/components/generated/component_types.h"
 #include "imaging/images/generated/image_types.h"
 
-struct ccl_ha4_32_label_parameters {
+struct ccl_ha4_64_measure_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint8_t* bytes;
@@ -22,15 +23,25 @@ struct ccl_ha4_32_label_parameters {
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } image_rows;
     struct {
+        const uint32_t* threshold;
+    } image_parts;
+    struct {
         const uint32_t* offset;
-        uint32_t* label;
+        const uint32_t* label;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } pixels;
     struct {
-        uint32_t* threshold;
-        uint32_t* strip_rows;
-    } image_parts;
-    uint32_t threshold;
+        const uint32_t* count;
+        const uint32_t* offset;
+        uint32_t* area;
+        hlt::component_box* box;
+        uint32_t* sum_x;
+        uint32_t* sum_y;
+        uint32_t* intensity;
+        uint32_t* weighted_x;
+        uint32_t* weighted_y;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } components;
 
     static constexpr uint32_t n_parts = 64u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

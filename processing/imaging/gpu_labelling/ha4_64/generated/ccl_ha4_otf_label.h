@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4/ha4_32_otf_label.py. Do not edit.
+// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4_64/ha4_otf_label.py. Do not edit.
 // clang-format off
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "imaging/gpu_labelling/generated/label_types.h"
 #include "imaging/images/generated/image_types.h"
 
-struct ccl_ha4_32_otf_label_parameters {
+struct ccl_ha4_otf_label_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint8_t* bytes;

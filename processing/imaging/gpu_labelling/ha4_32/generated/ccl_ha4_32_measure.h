@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4/ha4_32_measure.py. Do not edit.
+// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4_32/ha4_32_measure.py. Do not edit.
 // clang-format off
 #pragma once
 

@@ -1,13 +1,14 @@
-// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4/ha4_64_label.py. Do not edit.
+// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4_32/ha4_32_otf_label.py. Do not edit.
 // clang-format off
 #pragma once
 
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
+#include "imaging/gpu_labelling/generated/label_types.h"
 #include "imaging/images/generated/image_types.h"
 
-struct ccl_ha4_64_label_parameters {
+struct ccl_ha4_32_otf_label_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint8_t* bytes;
@@ -27,11 +28,15 @@ struct ccl_ha4_64_label_parameters {
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } pixels;
     struct {
+        const uint32_t* pixels_offset;
+        hlt::label_features* features;
+        __device__ uint32_t first(uint32_t event) const { return pixels_offset[event] / 2u; }
+    } moving;
+    struct {
         uint32_t* threshold;
         uint32_t* strip_rows;
     } image_parts;
     uint32_t threshold;
-    uint32_t interleaved;
 
     static constexpr uint32_t n_parts = 64u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

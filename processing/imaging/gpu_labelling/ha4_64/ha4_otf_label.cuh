@@ -5,8 +5,8 @@
 #pragma once
 
 #include "imaging/gpu_labelling/features/moving.cuh"
-#include "imaging/gpu_labelling/ha4/generated/ccl_ha4_otf_label.h"
-#include "imaging/gpu_labelling/ha4/strips.cuh"
+#include "imaging/gpu_labelling/ha4_64/generated/ccl_ha4_otf_label.h"
+#include "imaging/gpu_labelling/strips.cuh"
 
 HLT_KERNEL(ccl_ha4_otf_label)
 {

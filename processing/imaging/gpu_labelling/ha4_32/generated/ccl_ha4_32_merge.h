@@ -1,14 +1,13 @@
-// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4/ha4_64_measure.py. Do not edit.
+// Written by tools/generate_device_headers.py from imaging/gpu_labelling/ha4_32/ha4_32_merge.py. Do not edit.
 // clang-format off
 #pragma once
 
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
-#include "imaging/components/generated/component_types.h"
 #include "imaging/images/generated/image_types.h"
 
-struct ccl_ha4_64_measure_parameters {
+struct ccl_ha4_32_merge_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint8_t* bytes;
@@ -24,24 +23,13 @@ struct ccl_ha4_64_measure_parameters {
     } image_rows;
     struct {
         const uint32_t* threshold;
+        const uint32_t* strip_rows;
     } image_parts;
     struct {
         const uint32_t* offset;
-        const uint32_t* label;
+        uint32_t* label;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } pixels;
-    struct {
-        const uint32_t* count;
-        const uint32_t* offset;
-        uint32_t* area;
-        hlt::component_box* box;
-        uint32_t* sum_x;
-        uint32_t* sum_y;
-        uint32_t* intensity;
-        uint32_t* weighted_x;
-        uint32_t* weighted_y;
-        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
-    } components;
 
     static constexpr uint32_t n_parts = 64u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

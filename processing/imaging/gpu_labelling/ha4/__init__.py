@@ -1,1 +1,0 @@
-"""HA4: strips of rows, one warp for a row, runs cut into chunks of 32 or 64 pixels; 4-connected."""
