@@ -114,7 +114,7 @@ class SliceHits {
                     record.number = number + 1;
                     begin(record, rest, sub_slice);
                 }
-                append(record, window, sub_slice);
+                (this->*append_)(record, window, sub_slice);
             }
             use(record);
             ++record.number;
@@ -147,13 +147,20 @@ class SliceHits {
 
     static void begin(Record& record, const Window& window, uint32_t sub_slice);
     bool is_full(const Record& record) const;
+    // Appends the hits of one sub-slice of all sources. Time reads and writes the field of the time; hits have `fixed`
+    // bytes, or those of the layout if it is 0.
+    template <typename Time, std::size_t fixed>
     void append(Record& record, const Window& window, uint32_t sub_slice);
     // Appends the hits of one sub-slice of a source with a clock offset, which may be in two fragments.
+    template <typename Time, std::size_t fixed>
     void append_corrected(Record& record, Source& source, uint32_t sub_slice, int64_t from, int64_t to);
+    template <typename Time, std::size_t fixed>
     void append_hits(Record& record, const Source& source, uint32_t at, uint32_t size, uint8_t type, const Range& range,
                      bool is_neighbour);
-    template <typename Time>
-    uint8_t* copy_hits(const uint8_t* hit, const uint8_t* end, const Range& range, uint8_t* to, uint64_t& n_outside);
+    // Copies the hits in a range, and adds the number of those outside of their sub-slice. Returns the end of the
+    // copies; up to the size of all hits may be written.
+    template <typename Time, std::size_t fixed>
+    uint8_t* copy_hits(const uint8_t* hit, const uint8_t* end, Range range, uint8_t* to, uint64_t& n_outside) const;
     // The hits from `from` to `to` (ns since the start of a sub-slice) if `later_ns` is added to their times.
     Range range_of(int64_t from, int64_t to, int64_t later_ns) const;
     // The smallest time as sent that is not before `ns`, at most the end of a sub-slice.
@@ -163,6 +170,7 @@ class SliceHits {
     std::size_t n_events_;
     std::vector<Source> sources_;
     std::size_t max_banks_of_sub_slice_ = 0;
+    void (SliceHits::*append_)(Record& record, const Window& window, uint32_t sub_slice) = nullptr;
 };
 
 // Append the bank that describes a record, header included.
