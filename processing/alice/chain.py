@@ -28,9 +28,11 @@ from hltnode.processing.alice.tpc.flags import tpc_flag_types
 from hltnode.processing.alice.tpc.lists import JETS, MERGED_SEGMENTS, MERGED_TRACKS, TRACK_CLUSTERS, TRACKS, V0S
 from hltnode.processing.alice.tpc.merging.collections import merged_track_count, tpc_merging_types
 from hltnode.processing.alice.tpc.merging.fit.fit_merged_tracks import fit_merged_tracks
+from hltnode.processing.alice.tpc.merging.links.cut_chains import cut_chains
 from hltnode.processing.alice.tpc.merging.links.find_clones import find_clones
 from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
 from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
+from hltnode.processing.alice.tpc.merging.links.link_free_ends import link_free_ends
 from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
 from hltnode.processing.alice.tpc.merging.segments.describe_segments import describe_segments
 from hltnode.processing.alice.tpc.merging.segments.keep_places import keep_places
@@ -72,8 +74,8 @@ def _with_constructor(*constructor: Algorithm) -> Sequence:
                 *(fragment_offsets, find_slices, place_clusters, sort_clusters),
                 *(find_neighbours, clean_links, find_start_hits),
                 *(*constructor, select_tracks, keep_places, collect_tracks),
-                *(describe_segments, sort_segments, find_clones, link_segments, find_turns, join_segments),
-                fit_merged_tracks,
+                *(describe_segments, sort_segments, find_clones),
+                *(link_segments, link_free_ends, cut_chains, find_turns, join_segments, fit_merged_tracks),
                 *(find_jets, describe_v0_tracks, sort_v0_tracks, count_v0s, find_v0s),
             )
         ),

@@ -14,9 +14,11 @@
 #include "alice/tpc/clusters/place_clusters.cuh"
 #include "alice/tpc/clusters/sort_clusters.cuh"
 #include "alice/tpc/merging/fit/fit_merged_tracks.cuh"
+#include "alice/tpc/merging/links/cut_chains.cuh"
 #include "alice/tpc/merging/links/find_clones.cuh"
 #include "alice/tpc/merging/links/find_turns.cuh"
 #include "alice/tpc/merging/links/join_segments.cuh"
+#include "alice/tpc/merging/links/link_free_ends.cuh"
 #include "alice/tpc/merging/links/link_segments.cuh"
 #include "alice/tpc/merging/segments/describe_segments.cuh"
 #include "alice/tpc/merging/segments/keep_places.cuh"
@@ -50,6 +52,8 @@
     X(tpc_sort_segments) \
     X(tpc_find_clones) \
     X(tpc_link_segments) \
+    X(tpc_link_free_ends) \
+    X(tpc_cut_chains) \
     X(tpc_find_turns) \
     X(tpc_join_segments) \
     X(tpc_fit_merged_tracks) \

@@ -63,6 +63,12 @@ MANY_V0S = ChainFlag(
     text="The event has no room for all V0 candidates. Those of its first tracks are kept.",
     kind=FlagKind.NOTE,
 )
+CROWDED_ENDS = ChainFlag(
+    name="crowded_ends",
+    bit=27,
+    text="More than 4096 ends of segments without a link lie around one. It stays without a link.",
+    kind=FlagKind.NOTE,
+)
 
 tpc_flag_types = SharedTypes(
     __file__,
@@ -70,6 +76,6 @@ tpc_flag_types = SharedTypes(
     flags=(
         *(NO_TPC, BAD_TPC_BANK, BAD_CLUSTER, ROW_TOO_FULL),
         *(TOO_MANY_TRACKLETS, TOO_MANY_SLICE_TRACKS, CROWDED_CLUSTERS, LONG_CHAIN),
-        *(MANY_JETS, CROWDED_V0S, MANY_V0S),
+        *(MANY_JETS, CROWDED_V0S, MANY_V0S, CROWDED_ENDS),
     ),
 )

@@ -152,6 +152,75 @@ def near_bins(bins: NDArray[np.integer]) -> NDArray[np.bool_]:
     return near
 
 
+def both_ways(
+    limits: Limits, a: NDArray[np.void], b: NDArray[np.void], out_of_time: NDArray[np.bool_] | bool, chi2_of_gap: Any
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The larger chi2 of both directions, and the sum of both and of chi2 for the length of both ways; broadcast."""
+    there, gap = continuation(limits, a, b, out_of_time)
+    back, gap_back = continuation(limits, b, a, out_of_time)
+    score = (there + back) + f(chi2_of_gap) * (np.maximum(gap, f(0)) + np.maximum(gap_back, f(0)))
+    return np.maximum(there, back), score.astype(f)
+
+
+def with_free_links(
+    limits: Limits, ends: NDArray[np.void], left_out: NDArray[np.bool_], best: NDArray[np.int64], c: dict[str, Any]
+) -> NDArray[np.int64]:
+    """The best end of each end, where ends without a mutual link have that of a search over all pairs of free ends.
+
+    ends: SEGMENT_END[segments, 2]; left_out: clones; best: best_ends; c: constants of the kernel. The limit of 4,096
+    ends is not applied.
+    """
+    flat, number = ends.reshape(-1), np.arange(len(best))
+    mutual = (best != NONE) & (best[np.where(best == NONE, 0, best)] == number)
+    with np.errstate(all="ignore"):
+        inside = np.all([flat[name] * flat[name] < f(640) * f(640) for name in "xyz"], axis=0)
+        directed = flat["along_x"] * flat["along_x"] + flat["along_y"] * flat["along_y"] > 0
+    free = np.flatnonzero(~mutual & ~np.repeat(left_out, 2) & directed & inside)
+    of = flat[free]
+    a, b = of[:, None], of[None, :]
+    with np.errstate(all="ignore"):
+        dx, dy, dz = a["x"] - b["x"], a["y"] - b["y"], a["z"] - b["z"]
+        near = dx * dx + dy * dy + dz * dz < f(19.5) * f(19.5)
+        radius = f(c["max_turning_radius"])
+        straight = of["curvature"] * of["curvature"] < ONE / (radius * radius)
+        inner = free % 2 == 0
+        turns = inner[:, None] & inner[None, :] & (straight[:, None] | straight[None, :])
+        chi2, score = both_ways(limits, a, b, False, c["chi2_of_gap"])
+        allowed = near & ~turns & (free[:, None] // 2 != free[None, :] // 2) & (chi2 < f(c["max_chi2"]))
+    score = np.where(allowed, score, NO_CONTINUATION)
+    found = best.copy()
+    least = score.min(1, initial=NO_CONTINUATION)
+    found[free] = np.where(least < NO_CONTINUATION, free[score.argmin(1)] if len(free) else NONE, NONE)
+    return found
+
+
+def cut_chains(
+    limits: Limits, ends: NDArray[np.void], clones: dict[int, int], best: NDArray[np.int64], c: dict[str, Any]
+) -> NDArray[np.int64]:
+    """The links that are left when chains of 33 to 128 segments, clones included, are cut at their weakest links."""
+    best, flat = best.copy(), ends.reshape(-1)
+    number = np.arange(len(best))
+    for _ in range(16):
+        all_chains = chain_numbers(best, clones, len(best))
+        too_long = set(all_chains.tolist()) - set(chain_numbers(best, clones).tolist()) - {NONE}
+        mutual = (best != NONE) & (best[np.where(best == NONE, 0, best)] == number)
+        cuts = []
+        for chain in sorted(too_long):
+            members = np.flatnonzero(all_chains == chain)
+            if len(members) + sum(each in clones for each in members.tolist()) > 128:
+                continue
+            a = np.flatnonzero(mutual & np.isin(number // 2, members) & (number < best))
+            first, second = flat[a], flat[best[a]]
+            late = (a % 2 != best[a] % 2) & is_out_of_time(first, second)
+            _, score = both_ways(limits, first, second, late, c["chi2_of_gap"])
+            cuts.append(int(a[score.argmax()]))
+        if not cuts:
+            break
+        for end in cuts:
+            best[[end, int(best[end])]] = NONE
+    return best
+
+
 def longer_segments(
     limits: Limits,
     max_chi2: float,

@@ -17,5 +17,6 @@ constexpr uint32_t long_chain = 8388608;
 constexpr uint32_t many_jets = 16777216;
 constexpr uint32_t crowded_v0s = 33554432;
 constexpr uint32_t many_v0s = 67108864;
+constexpr uint32_t crowded_ends = 134217728;
 
 }  // namespace hlt

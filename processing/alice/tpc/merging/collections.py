@@ -20,6 +20,14 @@ SEGMENT_BINS = SLOPE_BINS * DIRECTION_BINS
 MAX_SEGMENTS = 32
 """Segments of a merged track. A particle that turns three times in the TPC has up to 30."""
 NO_END = 0xFFFFFFFF
+CELL_SIZE, CELLS_OF_AXIS = 20, 16
+"""cm of the cubes in which free ends are searched, and cubes along each axis. Places 320 cm apart share a cube."""
+FREE_CELLS = CELLS_OF_AXIS**3
+MAX_FREE_ENDS = 4096
+"""Free ends in the 27 cubes around one that a search compares. One of 4.3 million
+clusters has up to 1,037 there, 656 on average."""
+MAX_CUT_SEGMENTS = 128
+"""Longer chains are not cut."""
 MERGING_PARTS = 36
 """Blocks for each event; they share its segments."""
 
@@ -69,16 +77,27 @@ TRACK_HIT = Record(
     {"place": "z in the upper 16 bits, y in the lower ones, as in the banks", "charge": "ADC counts"},
 )
 
+FREE_END = Record(
+    "tpc_free_end",
+    np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("end", "<u4")]),
+    {"x": "place of the end, cm, as y and z", "end": "2 * segment + (0: inner, 1: outer)"},
+)
+
 tpc_merging_types = SharedTypes(
     __file__,
     "tpc_merging_types",
-    records=(SEGMENT_END, MERGED_TRACK, TRACK_HIT),
+    records=(SEGMENT_END, MERGED_TRACK, TRACK_HIT, FREE_END),
     sizes={
         "tpc_slope_bins": SLOPE_BINS,
         "tpc_direction_bins": DIRECTION_BINS,
         "tpc_direction_reach": DIRECTION_REACH,
         "tpc_slope_reach": SLOPE_REACH,
         "tpc_segment_bins": SEGMENT_BINS,
+        "tpc_cell_size": CELL_SIZE,
+        "tpc_cells_of_axis": CELLS_OF_AXIS,
+        "tpc_free_cells": FREE_CELLS,
+        "tpc_max_free_ends": MAX_FREE_ENDS,
+        "tpc_max_cut_segments": MAX_CUT_SEGMENTS,
         "tpc_max_segments": MAX_SEGMENTS,
         "tpc_no_end": NO_END,
         "tpc_merging_parts": MERGING_PARTS,
@@ -118,6 +137,13 @@ shorter_segment = tracks.column("shorter", U32)
 """The first segment of which this one is the longer one."""
 best_end = tracks.column("best_end", U32, width=2)
 """The end that continues each end best: 2 * segment + (0: inner, 1: outer)."""
+free_end = tracks.column("free_end", FREE_END, width=2)
+"""Ends without a link and with a direction, by cells."""
+free_link = tracks.column("free_link", U32, width=2)
+"""The free end that continues each free end best; before, the order of free ends."""
+cell_begins = tracks.per_event("cell_begins", U32, width=FREE_CELLS + 1)
+weakest_link = tracks.column("weakest_link", U32)
+"""An end of the link at which a chain that is too long is cut, for its first segment."""
 turn_score = tracks.column("turn_score", F32)
 turn_chain = tracks.column("turn_chain", U32)
 """The chain on the helix of a segment that is not its own, by the number of its first segment, and how well it fits."""

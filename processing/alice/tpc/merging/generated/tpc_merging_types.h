@@ -11,6 +11,11 @@ constexpr uint32_t tpc_direction_bins = 64;
 constexpr uint32_t tpc_direction_reach = 5;
 constexpr uint32_t tpc_slope_reach = 2;
 constexpr uint32_t tpc_segment_bins = 4096;
+constexpr uint32_t tpc_cell_size = 20;
+constexpr uint32_t tpc_cells_of_axis = 16;
+constexpr uint32_t tpc_free_cells = 4096;
+constexpr uint32_t tpc_max_free_ends = 4096;
+constexpr uint32_t tpc_max_cut_segments = 128;
 constexpr uint32_t tpc_max_segments = 32;
 constexpr uint32_t tpc_no_end = 4294967295;
 constexpr uint32_t tpc_merging_parts = 36;
@@ -67,5 +72,13 @@ struct tpc_track_hit {
     uint8_t unused;
 };
 static_assert(sizeof(tpc_track_hit) == 8);
+
+struct tpc_free_end {
+    float x;  // place of the end, cm, as y and z
+    float y;
+    float z;
+    uint32_t end;  // 2 * segment + (0: inner, 1: outer)
+};
+static_assert(sizeof(tpc_free_end) == 16);
 
 }  // namespace hlt

@@ -42,20 +42,9 @@ __device__ tpc_turn_search turn_search_of(const tpc_find_turns_parameters& p, ui
             {p.tpc_tracks.best_end + 2u * first, {p.tpc_tracks.longer + first, p.tpc_tracks.shorter + first}}};
 }
 
-/// Sum of chi2 and of chi2 for the way, in both directions between two ends; tpc_no_continuation if one is too large.
-__device__ float score_of_turn(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b,
-                               float max_chi2, float chi2_of_gap)
-{
-    const tpc_difference there = continuation(limits, a, b, false);
-    if (!(there.chi2 < max_chi2)) return tpc_no_continuation;
-    const tpc_difference back = continuation(limits, b, a, false);
-    if (!(back.chi2 < max_chi2)) return tpc_no_continuation;
-    return (there.chi2 + back.chi2) + chi2_of_gap * (max_of(there.gap, 0.f) + max_of(back.gap, 0.f));
-}
-
 __device__ void tpc_turn_search::take(tpc_turn& best, uint32_t own_chain, uint32_t own, uint32_t k) const
 {
-    const float score = score_of_turn(limits, ends[own], ends[k], max_chi2, chi2_of_gap);
+    const float score = score_of_both_ways(limits, ends[own], ends[k], max_chi2, chi2_of_gap);
     if (!(score < tpc_no_continuation) || score > best.score) return;
     const uint32_t of = chain_of(k / 2u);
     if (of != own_chain && of != tpc_no_end) best = better_turn(best, {score, of});

@@ -177,6 +177,17 @@ __device__ tpc_difference continuation(const tpc_continuation& limits, const tpc
     return {chi2, gap};
 }
 
+/// Sum of chi2 and of chi2 for the way, in both directions between two ends; tpc_no_continuation if one is too large.
+__device__ float score_of_both_ways(const tpc_continuation& limits, const tpc_segment_end& a, const tpc_segment_end& b,
+                                    float max_chi2, float chi2_of_gap)
+{
+    const tpc_difference there = continuation(limits, a, b, false);
+    if (!(there.chi2 < max_chi2)) return tpc_no_continuation;
+    const tpc_difference back = continuation(limits, b, a, false);
+    if (!(back.chi2 < max_chi2)) return tpc_no_continuation;
+    return (there.chi2 + back.chi2) + chi2_of_gap * (max_of(there.gap, 0.f) + max_of(back.gap, 0.f));
+}
+
 /// cm: closest approach to the beam of particles that may come from it.
 constexpr float tpc_beam_width = 2.f;
 

@@ -16,10 +16,13 @@ from hltnode.processing.alice.tpc.merging.collections import (
     NO_END,
     SEGMENT_END,
 )
+from hltnode.processing.alice.tpc.merging.links.cut_chains import cut_chains as cut_kernel
 from hltnode.processing.alice.tpc.merging.links.find_clones import find_clones
 from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
 from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
+from hltnode.processing.alice.tpc.merging.links.link_free_ends import link_free_ends
 from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
+from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.limits import BatchLimits
 from tests.processing.alice.merged_events import (
     Merged,
@@ -34,12 +37,14 @@ from tests.processing.alice.merging_oracle import (
     best_turns,
     chain_numbers,
     clones_of,
+    cut_chains,
     f,
     is_out_of_time,
     limits_of,
     longer_segments,
     merged_segments,
     partners_of,
+    with_free_links,
 )
 from tests.processing.alice.toy_events import columns_of, event_of, mep_of
 from tests.processing.alice.track_oracle import Slice, State
@@ -63,8 +68,9 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     assert event.longer.tolist() == longer.tolist()
     clones = clones_of(longer)
     left_out = np.isin(np.arange(len(t)), list(clones.values()))
-    limits, c = limits_of(link_segments)
-    assert event.best.tolist() == best_ends(limits, event.ends, event.bins, left_out, c).tolist()
+    best = best_ends(*_all(link_segments, event.ends, event.bins, left_out))
+    best = with_free_links(*_all(link_free_ends, event.ends, left_out, best))
+    assert event.best.tolist() == cut_chains(*_all(cut_kernel, event.ends, clones, best)).tolist()
     expected, is_long = merged_segments(event.best, clones, event.ends, partners_in(event, clones))
     assert (event.segments, event.run.tolist(), is_long) == (
         [each for each, _ in expected],
@@ -75,6 +81,12 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     sizes = [len(each) for each in event.segments]
     assert max(sizes) >= 4
     assert len(sizes) < 0.6 * len(t)
+
+
+def _all(kernel: Algorithm, *arguments: Any) -> tuple[Any, ...]:
+    """Limits of a kernel, arguments of its oracle, and its constants."""
+    limits, c = limits_of(kernel)
+    return limits, *arguments, c
 
 
 def partners_in(found: Merged, clones: dict[int, int]) -> dict[int, int]:

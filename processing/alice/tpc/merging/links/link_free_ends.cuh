@@ -1,0 +1,143 @@
+// Links of segments that end beside each other, whatever their bins.
+//
+// In:  ends, clones and links of the segments. Out: tpc_tracks.best_end of ends without a mutual link; scratch memory
+// free_end, free_link, cell_begins. A segment that cuts the corner of a slice has some ten clusters. Its curvature, and
+// so the axis of its helix, is too uncertain for the bins of tpc_link_segments, but the next segment begins a few cm
+// behind its end. So free ends are sorted into cubes of tpc_cell_size. Each is compared with those up to 19.5 cm
+// away; chi2 must be below max_chi2 in both directions. The smallest sum of both chi2, and of chi2 for the length of
+// both ways, decides; of equal ones the first end. As before, a link is mutual. An end with more than tpc_max_free_ends
+// others in the cubes around it stays free: note crowded_ends. One block per event; threads stride over the free ends,
+// in the order of cubes. Bounds: those of the tracks.
+#pragma once
+
+#include "alice/tpc/generated/tpc_flags.h"
+#include "alice/tpc/merging/links/generated/tpc_link_free_ends.h"
+#include "alice/tpc/merging/links/links.cuh"
+#include "alice/tpc/merging/segments/near_ends.cuh"
+#include "alice/tpc/merging/segments/sort_by_bins.cuh"
+
+namespace hlt {
+
+/// cm: ends farther away on an axis are in no cell.
+constexpr float tpc_farthest_end = 640.f;
+/// cm between two ends that are compared: within the cells around each of them, with a margin for rounding.
+constexpr float tpc_free_reach = static_cast<float>(tpc_cell_size) - 0.5f;
+
+__device__ bool is_in_a_cell(const tpc_segment_end& end)
+{
+    return square(end.x) < square(tpc_farthest_end) && square(end.y) < square(tpc_farthest_end) &&
+           square(end.z) < square(tpc_farthest_end);
+}
+
+/// The cell on an axis of a place within tpc_farthest_end, before it is folded.
+__device__ uint32_t cell_of_axis(float x)
+{
+    return static_cast<uint32_t>((x + tpc_farthest_end) / static_cast<float>(tpc_cell_size));
+}
+
+__device__ uint32_t folded_cell(uint32_t x, uint32_t y, uint32_t z)
+{
+    constexpr uint32_t n = tpc_cells_of_axis;
+    return (x % n * n + y % n) * n + z % n;
+}
+
+/// Calls `visit(first, last)` for the places of the ends in the 27 cells around a place, in 27 calls.
+template <typename Visit>
+__device__ void for_near_cells(const uint32_t* begins, const tpc_free_end& at, const Visit& visit)
+{
+    const uint32_t x = cell_of_axis(at.x), y = cell_of_axis(at.y), z = cell_of_axis(at.z), n = tpc_cells_of_axis;
+    for (uint32_t i = n - 1u; i <= n + 1u; ++i)
+        for (uint32_t j = n - 1u; j <= n + 1u; ++j)
+            for (uint32_t k = n - 1u; k <= n + 1u; ++k) {
+                const uint32_t cell = folded_cell(x + i, y + j, z + k);
+                visit(begins[cell], begins[cell + 1u]);
+            }
+}
+
+/// Ends that may be linked here, and the constants of the search.
+struct tpc_free_search {
+    tpc_continuation limits;
+    float max_chi2, chi2_of_gap, min_curvature2;
+    tpc_ends ends;
+
+    /// Sum of chi2 and of chi2 for the ways of a pair; tpc_no_continuation if it is no link.
+    __device__ float score(const tpc_free_end& a, const tpc_free_end& b) const
+    {
+        if (a.end / 2u == b.end / 2u) return tpc_no_continuation;
+        if (!(square(a.x - b.x) + square(a.y - b.y) + square(a.z - b.z) < square(tpc_free_reach)))
+            return tpc_no_continuation;
+        const tpc_segment_end &from = ends[a.end], &to = ends[b.end];
+        // Only a particle that turns in the TPC comes back through its inner side.
+        if (a.end % 2u == 0u && b.end % 2u == 0u &&
+            (square(from.curvature) < min_curvature2 || square(to.curvature) < min_curvature2))
+            return tpc_no_continuation;
+        return score_of_both_ways(limits, from, to, max_chi2, chi2_of_gap);
+    }
+    /// The best free end for an end; tpc_no_end without one, or if there are too many: `crowded`.
+    __device__ uint32_t best(const uint32_t* begins, const tpc_free_end* free, const tpc_free_end& own,
+                             bool& crowded) const
+    {
+        uint32_t n = 0;
+        for_near_cells(begins, own, [&](uint32_t first, uint32_t last) { n += last - first; });
+        crowded = n > tpc_max_free_ends + 1u;
+        if (crowded) return tpc_no_end;
+        float least = tpc_no_continuation;
+        uint32_t found = tpc_no_end;
+        for_near_cells(begins, own, [&](uint32_t first, uint32_t last) {
+            for (uint32_t at = first; at < last; ++at) {
+                const float of = score(own, free[at]);
+                if (of < least || (of == least && of < tpc_no_continuation && free[at].end < found)) {
+                    least = of;
+                    found = free[at].end;
+                }
+            }
+        });
+        return found;
+    }
+};
+
+}  // namespace hlt
+
+HLT_KERNEL(tpc_link_free_ends)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+    __shared__ uint32_t is_crowded;
+    if (threadIdx.x == 0) is_crowded = 0;
+    const uint32_t first = p.tpc_tracks.first(event), n = 2u * p.tpc_tracks.count[event];
+    const hlt::tpc_ends ends{p.tpc_tracks.inner + first, p.tpc_tracks.outer + first};
+    const hlt::tpc_chain chain{p.tpc_tracks.best_end + 2u * first,
+                               {p.tpc_tracks.longer + first, p.tpc_tracks.shorter + first}};
+    uint32_t* const begins = p.tpc_tracks.cell_begins + event * (hlt::tpc_free_cells + 1u);
+    uint32_t* const best_end = p.tpc_tracks.best_end + 2u * first;
+    uint32_t* const link = p.tpc_tracks.free_link + 2u * first;
+    hlt::tpc_free_end* const free = p.tpc_tracks.free_end + 2u * first;
+    const auto cell_of = [&](uint32_t i) {
+        const hlt::tpc_segment_end& end = ends[i];
+        if (chain.link(i) != hlt::tpc_no_end || chain.clones.is_clone(i / 2u)) return hlt::tpc_free_cells;
+        if (!hlt::has_direction(end) || !hlt::is_in_a_cell(end)) return hlt::tpc_free_cells;
+        return hlt::folded_cell(hlt::cell_of_axis(end.x), hlt::cell_of_axis(end.y), hlt::cell_of_axis(end.z));
+    };
+    hlt::sort_by_bins(n, hlt::tpc_free_cells, cell_of, begins, link, scratch);
+    hlt::block_barrier();
+    const uint32_t n_free = begins[hlt::tpc_free_cells];
+    for (uint32_t i = threadIdx.x; i < n_free; i += blockDim.x) {
+        const hlt::tpc_segment_end& end = ends[link[i]];
+        free[i] = {end.x, end.y, end.z, link[i]};
+    }
+    hlt::block_barrier();
+    const hlt::tpc_free_search find{{p.distance, p.angle, p.bend, p.z, p.slope, p.max_gap, p.max_overlap},
+                                    p.max_chi2,
+                                    p.chi2_of_gap,
+                                    1.f / (p.max_turning_radius * p.max_turning_radius),
+                                    ends};
+    for (uint32_t i = threadIdx.x; i < n_free; i += blockDim.x) {
+        bool crowded;
+        link[free[i].end] = find.best(begins, free, free[i], crowded);
+        if (crowded) atomicOr(&is_crowded, 1u);
+    }
+    hlt::block_barrier();
+    for (uint32_t i = threadIdx.x; i < n_free; i += blockDim.x) best_end[free[i].end] = link[free[i].end];
+    if (threadIdx.x == 0 && is_crowded != 0u) p.events.flags[event] |= uint32_t{hlt::crowded_ends};
+}

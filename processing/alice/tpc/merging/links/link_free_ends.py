@@ -1,0 +1,35 @@
+"""tpc_link_free_ends: links of segments that end beside each other, whatever their bins."""
+
+from hltnode.processing.alice.tpc.collections import track_count
+from hltnode.processing.alice.tpc.merging.collections import (
+    best_end,
+    cell_begins,
+    free_end,
+    free_link,
+    inner_end,
+    longer_segment,
+    outer_end,
+    shorter_segment,
+)
+from hltnode.processing.alice.tpc.merging.constants import LINK_CONSTANTS
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.declaration import Algorithm, Grid
+
+link_free_ends = Algorithm.beside(
+    __file__,
+    prefix="tpc",
+    grid=Grid.EVENTS,
+    block_size=256,
+    reads=(track_count, inner_end, outer_end, longer_segment, shorter_segment),
+    updates=(best_end, event_flags),
+    writes=(free_end, free_link, cell_begins),
+    constants={
+        **LINK_CONSTANTS,
+        "max_chi2": 40.0,
+        "chi2_of_gap": 1.0,
+        "max_gap": 400.0,
+        "max_overlap": 5.0,
+        "max_turning_radius": 130.0,
+    },
+)
+"""max_chi2: of five differences, in both directions; 0 makes no link. The others are those of tpc_link_segments."""
