@@ -27,11 +27,13 @@ Find = Callable[[Bools, float], Bools]
 class Correction:
     """What cross-validation says of a search on all events.
 
-    optimism: rate on unseen events / rate on events of the search. factor: cap of the search / cap. unseen:
-    bool[events], the decisions of the last round; that of each event is made without the event.
+    optimism: rate on unseen events / rate on events of the search. error: of the optimism, from the difference of the
+    rounds. factor: cap of the search / cap. unseen: bool[events], the decisions of the last round; that of each event
+    is made without the event.
     """
 
     optimism: float
+    error: float
     factor: float
     unseen: Bools
 
@@ -64,7 +66,7 @@ def corrected_search(find: Find, counted: Counted, sample: NDArray[np.int64], se
     """
     measured: list[float] = []
     used: list[float] = []
-    correction = Correction(1.0, 1.0, np.zeros(len(sample), np.bool_))
+    correction = Correction(1.0, 0.0, 1.0, np.zeros(len(sample), np.bool_))
     for number in range(ROUNDS):
         part = _parts(sample, searched, np.random.default_rng((seed, number)))
         unseen, seen = np.zeros(len(sample), np.bool_), []
@@ -81,7 +83,8 @@ def corrected_search(find: Find, counted: Counted, sample: NDArray[np.int64], se
         used.append(mean / (correction.factor * counted.cap) if known else 1.0)
         optimism = 1.0 + max(float(np.mean(measured)), 0.0)
         factor = 1.0 / max(optimism * float(np.mean(used)), 1.0)
-        correction = Correction(optimism, factor, unseen)
+        error = float(np.std(measured, ddof=1)) / np.sqrt(len(measured)) if number else 0.0
+        correction = Correction(optimism, float(error), factor, unseen)
     return correction
 
 

@@ -18,12 +18,11 @@ def unseen_text(result: dict[str, Any]) -> list[str]:
     """What cross-validation says of unseen events, and of the cap that the search keeps: sentences."""
     of, unseen = result["cross_validation"], result["cross_validation"]["unseen"]
     optimism = of["optimism"]
-    error = "" if optimism["error"] is None else f" ± {optimism['error']:.3f}"
     efficiencies = (f"{name} {100 * each['value']:.1f} %" for name, each in unseen["efficiencies"].items())
     kept = frequency(_rounded(of["search_cap_hz"]))
     return [
         f"cross-validation ({of['folds']} parts, {of['rounds']} times): tuned cuts accept "
-        f"{optimism['value']:.3f}{error} times as much\n"
+        f"{optimism['value']:.3f} ± {optimism['error']:.3f} times as much\n"
         f"of events that their search has not seen; so the search kept {kept}",
         f"expected on unseen events: {khz_with_interval(unseen)} kHz; {', '.join(efficiencies)}; "
         f"weighted {100 * unseen['weighted']:.2f} %",

@@ -1,7 +1,7 @@
 """Decisions of all lines as a function of the tuned cuts, and the rates and efficiencies that follow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hltnode.processing.selection.evaluation.lines import Bools
 from hltnode.processing.selection.tuning.cuts import TunedCut
 from hltnode.processing.selection.tuning.errors import TuningError
-from hltnode.processing.selection.tuning.stored_events import StoredEvents, StoredLine
+from hltnode.processing.selection.tuning.stored_events import StoredEvents
 from hltnode.processing.selection.tuning.tunable_line import TunableLine, Values
 
 MAX_KEPT_BYTES = 8 << 20
@@ -100,25 +100,6 @@ class TunableMenu:
             found[:, line.place] = self.line_decisions(i, point[part])
         return found
 
-    def reachable(self) -> tuple["TunableMenu", Bools]:
-        """The menu on the events that some point may accept, and which these are, bool[events].
-
-        Most crossings are none, so a search on them takes a fraction of the time.
-        """
-        events = self.events
-        found = self._untuned.copy()
-        for stored in events.lines:
-            found[stored.event[stored.passes[stored.event]]] = True
-        places = np.cumsum(found) - 1
-        lines = []
-        for stored in events.lines:
-            kept = found[stored.event]
-            values = tuple(value[kept] for value in stored.values)
-            lines.append(StoredLine(places[stored.event[kept]], values, stored.passes[found]))
-        parts = {"sample": events.sample, "weights": events.weights, "fired": events.fired}
-        fewer = replace(events, lines=tuple(lines), **{name: part[found] for name, part in parts.items()})
-        return TunableMenu(self.lines, fewer, self.event_rate), found
-
 
 @dataclass(frozen=True, slots=True)
 class Scales:
@@ -142,10 +123,6 @@ class Scales:
                 raise TuningError(f"{name} has {n} events, too few to search on some and to hold out others")
             factors[:, sample] = weights / total * (menu.event_rate if sample == 0 else 1.0)
         return cls(factors)
-
-    def on(self, kept: Bools) -> "Scales":
-        """The factors of some of the events alone: rates and efficiencies stay those of all of them."""
-        return Scales(self.factors[kept])
 
     def measured(self, accepted: Bools) -> Measured:
         """Rate and efficiencies of some decisions, bool[events]."""

@@ -134,7 +134,7 @@ class _Found:
 
 
 class _Finder:
-    """Searches on parts of the events, on those alone that some point may accept.
+    """Searches on parts of the events.
 
     weights: f64[signals], their sum is 1. places: of the tuned cuts. shipped_rate: on all events of the search.
     """
@@ -148,30 +148,32 @@ class _Finder:
         shipped_rate: float,
         progress: Callable[[int], None],
     ) -> None:
-        self.evaluations = 0
-        self._all = menu
-        self._menu, self._reachable = menu.reachable()
-        self._request, self._weights, self._places = request, weights, places
+        self._searches: list[Search] = []
+        self._menu, self._request = menu, request
+        self._weights, self._places = weights, places
         self._shipped_rate, self._progress = shipped_rate, progress
+
+    @property
+    def evaluations(self) -> int:
+        """Choices of cuts that all searches tried."""
+        return sum(search.evaluations for search in self._searches)
 
     def found(self, events: Bools, factor: float) -> _Found:
         """The search on some events, bool[events], for a multiple of the cap."""
         request = self._request
-        scales = Scales.of(self._all, events).on(self._reachable)
+        scales = Scales.of(self._menu, events)
         shipped = scales.measured(self._menu.accepted(self._menu.base))
         cap = (shipped.rate or self._shipped_rate) if request.cap is None else request.cap
         goal = Goal(factor * cap, self._weights, shipped.efficiencies, request.max_loss)
         search = Search(self._menu, scales, self._places, self._progress)
+        self._searches.append(search)
         priced = search.priced(goal)
         point = search.best(goal, [search.evolved(goal, request.evaluations, request.seed), *priced])
-        self.evaluations += search.evaluations
         return _Found(search, goal, point, priced)
 
     def accepted(self, events: Bools, factor: float) -> Bools:
         """The decisions of the found cuts on all events, bool[events]."""
-        found = np.zeros(len(events), np.bool_)
-        found[self._reachable] = self._menu.accepted(self.found(events, factor).point)
-        return found
+        return self._menu.accepted(self.found(events, factor).point)
 
 
 def _counted(menu: TunableMenu, request: TuningRequest, cap: float) -> Counted:
@@ -193,41 +195,36 @@ def _cross_validation(
 ) -> dict[str, Any]:
     """The expected rate and efficiencies on unseen events, their errors, and the events that a smaller error needs.
 
-    The error of the optimism counts events that the cuts of the parts decide differently from the tuned cuts.
+    Both the size of the sample and the optimism have an error. Relative to the shipped cuts, only events that both
+    decide differently contribute to the former. None without an accepted event.
     """
-    accepted, unseen = menu.accepted(point), correction.unseen
+    accepted = menu.accepted(point)
     of = _on(menu, accepted, goal, request, searched)
-    excess = _relative_error(counted.weights, searched, accepted, accepted != unseen)
-    expected = _on(menu, unseen, goal, request, searched)
-    expected["rate_hz"] = of["rate_hz"] * correction.optimism
+    excess = correction.error / correction.optimism
+    expected = _on(menu, correction.unseen, goal, request, searched)
+    rate = expected["rate_hz"] = of["rate_hz"] * correction.optimism
     for end, sign in (("low_hz", -1.0), ("high_hz", 1.0)):
-        own = abs(of[end] - of["rate_hz"]) * correction.optimism
-        expected[end] = max(expected["rate_hz"] + sign * float(np.hypot(own, expected["rate_hz"] * (excess or 0))), 0.0)
+        of_sample = abs(of[end] - of["rate_hz"]) * correction.optimism
+        expected[end] = max(rate + sign * float(np.hypot(of_sample, rate * excess)), 0.0)
     error: float | None = None
-    if excess is not None:
-        if request.cap is None:
-            moved = _relative_error(counted.weights, searched, accepted, accepted != menu.accepted(menu.base))
-            error = float(np.hypot(moved or 0.0, excess))
-        else:
-            error = (expected["high_hz"] - expected["low_hz"]) / (2 * expected["rate_hz"])
+    if rate and request.cap is None:
+        moved = searched & (accepted != menu.accepted(menu.base))
+        of_sample = float(np.sqrt((counted.weights[moved] ** 2).sum()) / counted.weights[searched & accepted].sum())
+        error = float(np.hypot(of_sample, excess))
+    elif rate:
+        error = (expected["high_hz"] - expected["low_hz"]) / (2 * rate)
     n = int(np.count_nonzero(menu.events.sample == 0))
     return {
         "folds": FOLDS,
         "rounds": ROUNDS,
         "search_cap_hz": goal.cap,
-        "optimism": {"value": correction.optimism, "error": excess},
+        "optimism": {"value": correction.optimism, "error": correction.error},
         "unseen": expected,
         "relative_error": error,
         "wanted_error": WANTED_ERROR,
         "events": n,
         "events_needed": None if error is None else int(np.ceil(n * (error / WANTED_ERROR) ** 2)),
     }
-
-
-def _relative_error(weights: NDArray[np.float64], part: Bools, accepted: Bools, moved: Bools) -> float | None:
-    """The error of a ratio of rates, to which events with different decisions contribute. None without a rate."""
-    total = float(weights[part & accepted].sum())
-    return float(np.sqrt((weights[part & moved] ** 2).sum())) / total if total else None
 
 
 def _curve(found: _Found, cap: float, reach: tuple[float, float]) -> list[tuple[float, Values]]:

@@ -128,6 +128,8 @@ def test_the_optimism_is_the_ratio_of_weighted_rates_scaled_to_all_events() -> N
     means = seen.reshape(ROUNDS, FOLDS).mean(axis=1)
     excesses = (1 / means - 1) * (FOLDS - 1) / FOLDS
     assert found.optimism == pytest.approx(1 + excesses.mean())
+    assert found.error == pytest.approx(abs(excesses[0] - excesses[1]) / 2)
+    assert found.error > 0
     # The searches use 0.5 of a cap of 0.6, so the cap falls less than by the optimism.
     first = 0.6 / ((1 + excesses[0]) * means[0])
     assert [factor for _, factor in calls] == pytest.approx([1.0] * FOLDS + [first] * FOLDS)
