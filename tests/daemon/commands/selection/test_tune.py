@@ -152,15 +152,14 @@ def check_cross_validation(result: dict[str, Any], tables: str, page: str) -> No
         assert needed in text
 
 
-def test_the_same_seed_gives_the_same_cuts_and_estimate_and_another_seed_others(folder: Path, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_result_with_cross_validation(folder: Path, tmp_path: Path) -> None:
     results = []
-    for number, seed in enumerate((1, 1, 2)):
+    for number in range(2):
         out = tmp_path / f"{number}.json"
-        assert tune(folder, "--rate", "9MHz", "--seed", seed, "--json", out).exit_code == 0
-        results.append(json.loads(out.read_text()))
-    one, again, other = results
-    assert one == again
-    assert one["cross_validation"] != other["cross_validation"]
+        assert tune(folder, "--rate", "9MHz", "--seed", 3, "--evaluations", 100, "--json", out).exit_code == 0
+        results.append(out.read_text())
+    assert results[0] == results[1]
+    assert json.loads(results[0])["cross_validation"]["search_cap_hz"] <= 9e6
 
 
 @pytest.mark.parametrize(

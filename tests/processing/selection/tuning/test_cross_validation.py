@@ -73,7 +73,6 @@ def test_the_true_rate_of_corrected_searches_is_the_cap_on_average(weighted: boo
         plain.append(menus.rates[menus.chosen(everything, 1.0)] / CAP)
         corrected.append(menus.rates[menus.chosen(everything, found.factor)] / CAP)
     error = float(np.std(corrected)) / np.sqrt(N_TOYS)
-    print(weighted, np.mean(plain), np.mean(corrected), error, np.std(plain))
     assert error < 0.02
     assert np.mean(plain) > 1 + 5 * error, "without the correction the searches exceed the cap"
     assert abs(np.mean(corrected) - 1) < 2.5 * error
