@@ -149,8 +149,9 @@ def tune(
 ) -> None:
     """Tune the cuts of all lines at once: largest efficiencies of signals under a cap on the rate of all lines.
 
-    The events are reconstructed once. Efficiency: the part of the events of a signal that any line accepts. Part of the
-    events is held out: the tables show what the cuts do on events that the search has not seen.
+    The events are reconstructed once. Efficiency: the part of the events of a signal that any line accepts. The search
+    keeps a cap that is lower than RATE, so that unseen events are at RATE: cross-validation tells by how much. Part of
+    the events is held out: the tables show what the cuts do on events that the search has not seen.
 
     Example: hltnode tune menu.toml --minbias minbias.mdf --signal bsphiphi.mdf --signal jpsi.mdf --rate 1.2MHz
     --weight jpsi=2 --output tuned.toml --report tune.html

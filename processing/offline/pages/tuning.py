@@ -9,6 +9,7 @@ from hltnode.processing.offline.pages.template_folder import TEMPLATES
 from hltnode.processing.offline.plots import lines, tuning
 from hltnode.processing.offline.plots.figures import axis_title
 from hltnode.processing.selection.event_rate import frequency
+from hltnode.processing.selection.tuning.tables import sample_warning, unseen_text
 
 _KHZ = 1e3
 _PARTS = {"searched": "events of the search", "held_out": "events held out"}
@@ -24,6 +25,10 @@ def tuning_page(name: str, result: dict[str, Any], text: str) -> str:
     held_out = {which: result[which]["held_out"] for which in ("shipped", "tuned")}
     numbers = [
         (frequency(result["cap_hz"]), "cap"),
+        (
+            f"{result['cross_validation']['unseen']['rate_hz'] / _KHZ:.1f} kHz",
+            "all lines, tuned, expected on unseen events",
+        ),
         *((f"{of['rate_hz'] / _KHZ:.1f} kHz", f"all lines, {which}, held out") for which, of in held_out.items()),
         *((f"{100 * of['weighted']:.2f} %", f"weighted efficiency, {which}") for which, of in held_out.items()),
     ]
@@ -52,8 +57,8 @@ def tuning_page(name: str, result: dict[str, Any], text: str) -> str:
         "selection.html",
         TEMPLATES,
         title=f"Tuned cuts: {name}",
-        note=_NOTE,
-        warning=None,
+        note=f"{_NOTE} {_sentence(unseen_text(result))}",
+        warning=sample_warning(result),
         inputs=f"{', '.join(result['input'])}. TCK {result['tck']}, tuned {result['tuned_tck']}; "
         f"seed {result['seed']}, {result['evaluations']:,} evaluations.",
         numbers=numbers,
@@ -61,6 +66,10 @@ def tuning_page(name: str, result: dict[str, Any], text: str) -> str:
         drawn=sections,
         text=text,
     )
+
+
+def _sentence(texts: list[str]) -> str:
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in texts)
 
 
 def _signals(result: dict[str, Any]) -> list[str]:

@@ -14,6 +14,39 @@ def tuning_text(result: dict[str, Any]) -> str:
     return "\n\n".join([_summary(result), _cuts(result), _lines(result), _curve(result)])
 
 
+def unseen_text(result: dict[str, Any]) -> list[str]:
+    """What cross-validation says of unseen events, and of the cap that the search keeps: sentences."""
+    of, unseen = result["cross_validation"], result["cross_validation"]["unseen"]
+    optimism = of["optimism"]
+    efficiencies = (f"{name} {100 * each['value']:.1f} %" for name, each in unseen["efficiencies"].items())
+    kept = frequency(_rounded(of["search_cap_hz"]))
+    return [
+        f"cross-validation ({of['folds']} parts, {of['rounds']} times): tuned cuts accept "
+        f"{optimism['value']:.3f} ± {optimism['error']:.3f} times as much\n"
+        f"of events that their search has not seen; so the search kept {kept}",
+        f"expected on unseen events: {khz_with_interval(unseen)} kHz; {', '.join(efficiencies)}; "
+        f"weighted {100 * unseen['weighted']:.2f} %",
+    ]
+
+
+def sample_warning(result: dict[str, Any]) -> str | None:
+    """Why the sample does not tell whether the rate is at the cap, with the number that would; None if it does."""
+    of = result["cross_validation"]
+    error, wanted = of["relative_error"], 100 * of["wanted_error"]
+    if error is None:
+        return "the tuned cuts accept no event of minimum bias in the search, so their rate is unknown"
+    if error <= of["wanted_error"]:
+        return None
+    return (
+        f"{of['events']:,} events of minimum bias give the rate relative to the cap to {100 * error:.1f} %; "
+        f"{wanted:g} % needs about {int(_rounded(of['events_needed'])):,}"
+    )
+
+
+def _rounded(number: float, digits: int = 3) -> float:
+    return float(f"{number:.{digits}g}")
+
+
 def percent_with_interval(of: dict[str, float]) -> str:
     """An efficiency in per cent with its interval."""
     return with_interval(100 * of["value"], 100 * of["low"], 100 * of["high"])
@@ -45,6 +78,8 @@ def _summary(result: dict[str, Any]) -> str:
                 for part, title in PARTS.items()
                 if (of := result["rate_ratio"][part])["value"] is not None
             ),
+            *unseen_text(result),
+            *(f"warning: {text}" for text in [sample_warning(result)] if text),
         ]
     )
 

@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.statistics import WeightSums, fraction
 from hltnode.processing.selection.evaluation.lines import Bools
 from hltnode.processing.selection.event_rate import frequency
+from hltnode.processing.selection.tuning.cross_validation import (
+    FOLDS,
+    ROUNDS,
+    Correction,
+    Counted,
+    corrected_search,
+)
 from hltnode.processing.selection.tuning.errors import TuningError
 from hltnode.processing.selection.tuning.search import Goal, Search, reachable_rates, strongest_cuts
 from hltnode.processing.selection.tuning.tunable_line import Values
@@ -17,6 +24,8 @@ from hltnode.processing.selection.tuning.tunable_menu import Scales, TunableMenu
 
 CURVE = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3, 1.6)
 """Rates of the curve, in units of the cap."""
+WANTED_ERROR = 0.02
+"""The relative error of the rate for which the result states the number of events that it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +80,13 @@ def tune(
             "with --tune, or tune more lines"
         )
     weights = np.array(list(request.signals.values()))
-    goal = Goal(cap, weights / weights.sum(), shipped.efficiencies, request.max_loss)
-    search = Search(menu, scales, places, progress)
-    priced = search.priced(goal)
-    point = search.best(goal, [search.evolved(goal, request.evaluations, request.seed), *priced])
-    curve = _curve(search, goal, point, priced, (tightest.rate, loosest.rate))
+    finder = _Finder(menu, request, weights / weights.sum(), places, shipped.rate, progress)
+    counted = _counted(menu, request, cap)
+    correction = corrected_search(finder.accepted, counted, menu.events.sample, searched, request.seed)
+    factor = max(correction.factor, tightest.rate / cap)
+    found = finder.found(searched, factor)
+    point, goal = found.point, found.goal
+    curve = _curve(found, cap, (tightest.rate, loosest.rate))
     result = {
         "seed": request.seed,
         "holdout": request.holdout,
@@ -83,7 +94,8 @@ def tune(
         "event_rate_hz": menu.event_rate,
         "cap_hz": cap,
         "reachable_hz": [tightest.rate, loosest.rate],
-        "evaluations": search.evaluations,
+        "evaluations": finder.evaluations,
+        "cross_validation": _cross_validation(menu, point, goal, request, searched, counted, correction),
         "samples": _samples(menu, request),
         "cuts": [
             {
@@ -103,26 +115,132 @@ def tune(
         "lines": _lines(menu, line_names, point, request),
         "overlap": _overlap(menu, line_names, point),
         "curve": [
-            {"cap_hz": of, "searched": _on(menu, at, goal, request, searched)}
-            | {"held_out": _on(menu, at, goal, request, held_out)}
+            {"cap_hz": of, "searched": _on(menu, menu.accepted(at), goal, request, searched)}
+            | {"held_out": _on(menu, menu.accepted(at), goal, request, held_out)}
             for of, at in curve
         ],
     }
     return Tuned(point, result)
 
 
-def _curve(
-    search: Search, goal: Goal, point: Values, priced: Sequence[Values], reach: tuple[float, float]
-) -> list[tuple[float, Values]]:
-    """The best points for other caps, ascending; the point of a lower cap is good for a higher one."""
-    found: dict[float, Values] = {}
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A search: the point that it found, and what other caps need."""
+
+    search: Search
+    goal: Goal
+    point: Values
+    priced: Sequence[Values]
+
+
+class _Finder:
+    """Searches on parts of the events.
+
+    weights: f64[signals], their sum is 1. places: of the tuned cuts. shipped_rate: on all events of the search.
+    """
+
+    def __init__(
+        self,
+        menu: TunableMenu,
+        request: TuningRequest,
+        weights: NDArray[np.float64],
+        places: tuple[int, ...],
+        shipped_rate: float,
+        progress: Callable[[int], None],
+    ) -> None:
+        self._searches: list[Search] = []
+        self._menu, self._request = menu, request
+        self._weights, self._places = weights, places
+        self._shipped_rate, self._progress = shipped_rate, progress
+
+    @property
+    def evaluations(self) -> int:
+        """Choices of cuts that all searches tried."""
+        return sum(search.evaluations for search in self._searches)
+
+    def found(self, events: Bools, factor: float) -> _Found:
+        """The search on some events, bool[events], for a multiple of the cap."""
+        request = self._request
+        scales = Scales.of(self._menu, events)
+        shipped = scales.measured(self._menu.accepted(self._menu.base))
+        cap = (shipped.rate or self._shipped_rate) if request.cap is None else request.cap
+        goal = Goal(factor * cap, self._weights, shipped.efficiencies, request.max_loss)
+        search = Search(self._menu, scales, self._places, self._progress)
+        self._searches.append(search)
+        priced = search.priced(goal)
+        point = search.best(goal, [search.evolved(goal, request.evaluations, request.seed), *priced])
+        return _Found(search, goal, point, priced)
+
+    def accepted(self, events: Bools, factor: float) -> Bools:
+        """The decisions of the found cuts on all events, bool[events]."""
+        return self._menu.accepted(self.found(events, factor).point)
+
+
+def _counted(menu: TunableMenu, request: TuningRequest, cap: float) -> Counted:
+    """The rate of a cap that is a number; relative to the shipped cuts where they are the cap."""
+    weights = np.where(menu.events.sample == 0, menu.events.weights, 0.0)
+    if request.cap is None:
+        return Counted(weights=weights, per=menu.accepted(menu.base), cap=1.0)
+    return Counted(weights=weights, per=np.ones(len(weights), np.bool_), cap=cap / menu.event_rate)
+
+
+def _cross_validation(
+    menu: TunableMenu,
+    point: Values,
+    goal: Goal,
+    request: TuningRequest,
+    searched: Bools,
+    counted: Counted,
+    correction: Correction,
+) -> dict[str, Any]:
+    """The expected rate and efficiencies on unseen events, their errors, and the events that a smaller error needs.
+
+    Both the size of the sample and the optimism have an error. Relative to the shipped cuts, only events that both
+    decide differently contribute to the former. None without an accepted event.
+    """
+    accepted = menu.accepted(point)
+    of = _on(menu, accepted, goal, request, searched)
+    excess = correction.error / correction.optimism
+    expected = _on(menu, correction.unseen, goal, request, searched)
+    rate = expected["rate_hz"] = of["rate_hz"] * correction.optimism
+    for end, sign in (("low_hz", -1.0), ("high_hz", 1.0)):
+        of_sample = abs(of[end] - of["rate_hz"]) * correction.optimism
+        expected[end] = max(rate + sign * float(np.hypot(of_sample, rate * excess)), 0.0)
+    error: float | None = None
+    if rate and request.cap is None:
+        moved = searched & (accepted != menu.accepted(menu.base))
+        of_sample = float(np.sqrt((counted.weights[moved] ** 2).sum()) / counted.weights[searched & accepted].sum())
+        error = float(np.hypot(of_sample, excess))
+    elif rate:
+        error = (expected["high_hz"] - expected["low_hz"]) / (2 * rate)
+    n = int(np.count_nonzero(menu.events.sample == 0))
+    return {
+        "folds": FOLDS,
+        "rounds": ROUNDS,
+        "search_cap_hz": goal.cap,
+        "optimism": {"value": correction.optimism, "error": correction.error},
+        "unseen": expected,
+        "relative_error": error,
+        "wanted_error": WANTED_ERROR,
+        "events": n,
+        "events_needed": None if error is None else int(np.ceil(n * (error / WANTED_ERROR) ** 2)),
+    }
+
+
+def _curve(found: _Found, cap: float, reach: tuple[float, float]) -> list[tuple[float, Values]]:
+    """The best points for other caps, ascending; the point of a lower cap is good for a higher one.
+
+    Each search keeps a cap that is corrected as that of the tuned cuts.
+    """
+    points: dict[float, Values] = {}
     for factor in CURVE:
-        cap = factor * goal.cap
-        if cap == goal.cap:
-            found[cap] = point
-        elif reach[0] <= cap <= reach[1]:
-            found[cap] = search.best(replace(goal, cap=cap), [*priced, point, *found.values()])
-    return list(found.items())
+        kept = factor * found.goal.cap
+        if factor == 1.0:
+            points[cap] = found.point
+        elif reach[0] <= kept <= reach[1]:
+            goal = replace(found.goal, cap=kept)
+            points[factor * cap] = found.search.best(goal, [*found.priced, found.point, *points.values()])
+    return list(points.items())
 
 
 def _samples(menu: TunableMenu, request: TuningRequest) -> dict[str, Any]:
@@ -140,12 +258,12 @@ def _on_parts(
 ) -> dict[str, Any]:
     """Rate and efficiencies of a point on the searched events, on those held out, and on all."""
     parts = {"searched": searched, "held_out": held_out, "all": searched | held_out}
-    return {name: _on(menu, point, goal, request, part) for name, part in parts.items()}
-
-
-def _on(menu: TunableMenu, point: Values, goal: Goal, request: TuningRequest, part: Bools) -> dict[str, Any]:
-    """Rate and efficiencies with intervals of 68.3 %, and the weighted efficiency."""
     accepted = menu.accepted(point)
+    return {name: _on(menu, accepted, goal, request, part) for name, part in parts.items()}
+
+
+def _on(menu: TunableMenu, accepted: Bools, goal: Goal, request: TuningRequest, part: Bools) -> dict[str, Any]:
+    """Rate and efficiencies with intervals of 68.3 % of some decisions, and the weighted efficiency."""
     rate = _fraction(menu, accepted, part, 0)
     efficiencies = {name: _fraction(menu, accepted, part, 1 + i) for i, name in enumerate(request.signals)}
     return {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -113,6 +115,51 @@ def test_signals_may_follow_each_other_and_have_weights_and_names_of_their_files
     text = page.read_text()
     assert text.count("<figure>") == 2
     assert "What each line costs and brings" in text
+    check_cross_validation(result, found.output, text)
+
+
+def check_cross_validation(result: dict[str, Any], tables: str, page: str) -> None:
+    """The estimate for unseen events is complete and consistent, and stands in the tables and on the page."""
+    of = result["cross_validation"]
+    assert set(of) == {
+        "folds",
+        "rounds",
+        "search_cap_hz",
+        "optimism",
+        "unseen",
+        "relative_error",
+        "wanted_error",
+        "events",
+        "events_needed",
+    }
+    assert of["optimism"]["value"] >= 1
+    assert of["search_cap_hz"] <= result["cap_hz"]
+    assert result["tuned"]["searched"]["rate_hz"] <= of["search_cap_hz"] * (1 + 1e-9)
+    unseen = of["unseen"]
+    assert unseen["rate_hz"] == pytest.approx(result["tuned"]["searched"]["rate_hz"] * of["optimism"]["value"])
+    assert 0 <= unseen["low_hz"] < unseen["rate_hz"] < unseen["high_hz"]
+    assert set(unseen["efficiencies"]) == {"many", "other"}
+    assert of["events"] == result["samples"]["minbias"]["events"] == 60
+    assert of["relative_error"] > of["wanted_error"] == 0.02
+    assert of["events_needed"] == np.ceil(60 * (of["relative_error"] / 0.02) ** 2)
+    expected = f"{unseen['rate_hz'] / 1e3:.1f} kHz"
+    assert "expected on unseen events: " + expected.split()[0] in tables
+    assert expected in page
+    rounded = float(f"{of['events_needed']:.3g}")
+    needed = f"2 % needs about {rounded:,.0f}"
+    for text in (tables, page):
+        assert "60 events of minimum bias give the rate relative to the cap to" in text
+        assert needed in text
+
+
+def test_the_same_seed_gives_the_same_result_with_cross_validation(folder: Path, tmp_path: Path) -> None:
+    results = []
+    for number in range(2):
+        out = tmp_path / f"{number}.json"
+        assert tune(folder, "--rate", "9MHz", "--seed", 3, "--evaluations", 100, "--json", out).exit_code == 0
+        results.append(out.read_text())
+    assert results[0] == results[1]
+    assert json.loads(results[0])["cross_validation"]["search_cap_hz"] <= 9e6
 
 
 @pytest.mark.parametrize(
