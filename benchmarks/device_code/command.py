@@ -7,8 +7,6 @@ disassembler counts them if it is installed. The report also gives the bytes tha
 the event rate that the memory of a GPU allows. The dense event has the clusters of all seven; for a sequence with a
 global event cut it is the largest of the seven. An estimate of events per second follows (estimate.py).
 
-`--block-sizes` counts the main kernels with other numbers of threads in a block (block_sizes.py).
-
 `python -m benchmarks device_code --chain alice_tpc` compares the schedules of the tracklet constructor of ALICE's TPC
 (tpc_device_code.py). With `--chain km3net` or `mu3e` the report has an estimate beside published times
 (stream_device_code.py).
@@ -24,13 +22,12 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.device_code.block_sizes import BLOCK_SIZES, Rows, rows_of, table_of, with_block_size
 from benchmarks.device_code.estimate import bandwidth_floor, print_estimate
 from benchmarks.device_code.machine_code import disassembler, machine_instructions
 from benchmarks.lhcb.real_events import CHAIN, REAL_FILES, geometry_folder, real_file
 from hltnode.daemon.commands.result_files import ResultParser
 from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
-from hltnode.processing.framework.declaration import MAX_BLOCK_SIZE, Algorithm, AlgorithmSequence
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.selection.trigger_chain import TriggerChain
@@ -79,16 +76,11 @@ class DeviceCode:
         other._algorithms = algorithms
         return other
 
-    def launched(
-        self, reference: Reference, traced_block: int = NO_BLOCK, block_size: int | None = None
-    ) -> PtxLauncher:
-        """The launches of a batch, with the block sizes of production or this one for all.
-
-        Raises RuntimeError if results differ from those of the CPU.
-        """
+    def launched(self, reference: Reference, traced_block: int = NO_BLOCK) -> PtxLauncher:
+        """The launches of a batch. Raises RuntimeError if results differ from those of the CPU."""
         machine = machine_of(self._module)
-        launcher = PtxLauncher(machine, block_size=block_size, traced_block=traced_block)
-        if wrong := reference.differences(launcher, machine.allocate, sizes_apart=block_size is None):
+        launcher = PtxLauncher(machine, traced_block=traced_block)
+        if wrong := reference.differences(launcher, machine.allocate, sizes_apart=True):
             raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")
         return launcher
 
@@ -240,51 +232,14 @@ def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
     return reports
 
 
-def by_block_size(shared: Path, sequence: str, block_sizes: Sequence[int]) -> Rows:
-    """The main kernels of a sequence with each block size, on the seven real events with retina clusters.
-
-    Raises RuntimeError for missing tools or events.
-    """
-    try:
-        device_code = DeviceCode(sequence, architectures=(COUNTED_FOR,))
-    except pytest.skip.Exception as missing:
-        raise RuntimeError(str(missing)) from missing
-    mep = encode_mep(CHAIN.with_sequence(sequence), list(read_events(real_file(shared))), encoding="retina")
-    reference = reference_of(mep, geometry_folder(shared), sequence)
-    reports = {}
-    for size in block_sizes:
-        costs = device_code.launched(reference, block_size=size).costs(mep.n_events)
-        with_size = device_code.of_sequence(
-            AlgorithmSequence(tuple(with_block_size(algorithm, size) for algorithm in reference.sequence))
-        )
-        reports[size] = with_size.report(mep, costs, costs)
-    return rows_of(reports, {algorithm.name: algorithm.block_size for algorithm in reference.sequence})
-
-
 def main(arguments: Sequence[str], shared: Path) -> None:
     """Print the tables; write those of retina clusters, and those of super-pixels in it, to a file."""
     parser = ResultParser(prog="python -m benchmarks device_code", description=__doc__)
     parser.add_result_file("--json", help="file for the figures")
     parser.add_argument("--sequence", default="velo", choices=CHAIN.sequences, help="the sequence; default: velo")
-    parser.add_argument(
-        "--block-sizes",
-        type=int,
-        nargs="*",
-        metavar="THREADS",
-        help=f"only the main kernels, with each of these block sizes; without numbers {BLOCK_SIZES}",
-    )
     options = parser.parse_args(arguments)
-    console = Console(width=220)
-    if options.block_sizes is not None:
-        sizes = sorted(set(options.block_sizes or BLOCK_SIZES))
-        if any(not 1 <= size <= MAX_BLOCK_SIZE for size in sizes):
-            parser.error(f"--block-sizes: 1 to {MAX_BLOCK_SIZE}")
-        rows = by_block_size(shared, options.sequence, sizes)
-        console.print(table_of(rows, options.sequence))
-        if options.json is not None:
-            options.json.write_text(json.dumps({"sequence": options.sequence, "kernels": rows}, indent=1) + "\n")
-        return
     reports = count(shared, options.sequence)
+    console = Console(width=220)
     for encoding, report in reports.items():
         print_report(encoding, report, console)
     for encoding, report in reports.items():
