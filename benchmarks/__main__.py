@@ -38,6 +38,7 @@ FOLDERS = {
         "beyond",
         "occupancy",
         "simulation",
+        "smoothing",
     ),
     "imaging": (
         "ccl",

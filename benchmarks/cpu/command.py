@@ -3,8 +3,9 @@
 Both revisions compute the same events in turn, in processes of one thread on one processor. Ratios use processor time,
 because other work on the machine affects it least. The profile by algorithm is a separate run: a clock reading costs
 0.2 to 0.6 us per algorithm and event, and the minimum is subtracted. --instructions selects the kernels of another
-instruction set than the best of this machine. Two options need no other revision: --growth fits the time of an event
-against its hits, and --kernels compares CPU forms of kernels with the common kernels.
+instruction set than the best of this machine. Three options need no other revision: --growth fits the time of an event
+against its hits, --kernels compares CPU forms of kernels with the common kernels, and --scan measures events per second
+over the events of a batch and the threads (scan.py).
 """
 
 import argparse
@@ -24,6 +25,8 @@ from benchmarks.cpu.forms import FORMS, Form, Sample, real, simulated
 from benchmarks.cpu.growth import COLLISIONS, DENSE_FROM, DENSE_TARGET, TARGET, Growth, growth
 from benchmarks.cpu.kernels import KernelTimes, chains, kernel_times
 from benchmarks.cpu.revision import RevisionError, built
+from benchmarks.cpu.scan import BATCH_EVENTS, MEP_EVENTS, figures_of, scan, table_of
+from benchmarks.lhcb.real_events import CHAIN
 from hltnode.daemon.commands.result_files import ResultParser
 
 TURNS = 15
@@ -39,6 +42,10 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     parser.add_argument("--against", metavar="REVISION", help="a version (0.1.0) or a commit")
     parser.add_argument("--growth", action="store_true", help="fit the time of simulated events against their hits")
     parser.add_argument("--kernels", action="store_true", help="CPU forms of kernels against the common kernels")
+    parser.add_argument("--scan", action="store_true", help="events per second over events of a batch and threads")
+    parser.add_argument("--sequence", default="velo", choices=CHAIN.sequences, help="of --scan; default: velo")
+    parser.add_argument("--events", type=int, nargs="+", default=BATCH_EVENTS, help="of --scan: multiples of 64")
+    parser.add_argument("--threads", type=int, nargs="+", help="of --scan; default: 1, 2, 4, ... of this machine")
     parser.add_result_file("--json", help="ratios and all measurements")
     parser.add_result_file("--plot", help="time by algorithm, as a picture; needs matplotlib")
     parser.add_argument("--instructions", metavar="SET", help="avx512, avx2 or baseline; default: best of this machine")
@@ -51,8 +58,12 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     console = Console(width=120)
     if chosen.growth:
         return _grow(chosen, console)
+    if any(n < MEP_EVENTS or n % MEP_EVENTS for n in chosen.events) or min(chosen.threads or (1,)) < 1:
+        parser.error(f"--events: multiples of {MEP_EVENTS}; --threads: at least 1")
+    if chosen.scan:
+        return _scan(chosen, shared, console)
     if chosen.against is None and not chosen.kernels:
-        parser.error("--against REVISION, --growth or --kernels")
+        parser.error("--against REVISION, --growth, --kernels or --scan")
     try:
         samples = [
             {"real": lambda: real(shared), "simulated": simulated}[name]()
@@ -111,6 +122,18 @@ def _compare_kernels(chosen: argparse.Namespace, samples: Sequence[Sample], cons
         chosen.json.write_text(
             json.dumps({"machine": machine, "details": [asdict(it) for it in found]}, indent=1) + "\n"
         )
+    return 0
+
+
+def _scan(chosen: argparse.Namespace, shared: Path, console: Console) -> int:
+    try:
+        points = scan(chosen.sequence, shared, chosen.turns, chosen.events, chosen.threads)
+    except FileNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 2
+    console.print(table_of(chosen.sequence, points))
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps(figures_of(chosen.sequence, points), indent=1) + "\n")
     return 0
 
 

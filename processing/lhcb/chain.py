@@ -1,6 +1,7 @@
 """HLT1, the chain of LHCb: its sequences of algorithms, their input and output."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -93,6 +94,8 @@ from hltnode.processing.lhcb.tracks.kalman.full_fit import full_fit
 from hltnode.processing.lhcb.tracks.kalman.ghost_network import ghost_types
 from hltnode.processing.lhcb.tracks.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.tracks.kalman.impact_parameter import impact_parameter as long_impact_parameter
+from hltnode.processing.lhcb.tracks.kalman.lists import SMOOTHED_STATES
+from hltnode.processing.lhcb.tracks.kalman.smooth_velo import smooth_velo
 from hltnode.processing.lhcb.tracks.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.tracks.long.collections import long_count, long_types
 from hltnode.processing.lhcb.tracks.long.parameters import parameter_types
@@ -270,6 +273,12 @@ def _with_ecal(*tracking: Algorithm) -> Sequence:
     )
 
 
+def _smoothed(*tracking: Algorithm) -> Sequence:
+    """The sequence of a long tracking, and the smoothed states of its tracks at their VELO hits."""
+    without = _long(*tracking)
+    return replace(without, algorithms=_whole(*tracking, more=(smooth_velo,)), lists=(SMOOTHED_STATES,))
+
+
 FORWARD_THEN_MATCHING = (*UT, *FORWARD, mark_used_hits, *MATCHING)
 
 SEQUENCES = {
@@ -281,6 +290,7 @@ SEQUENCES = {
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*FORWARD_THEN_MATCHING),
     "hlt1_2026": _with_ecal(*FORWARD_THEN_MATCHING),
+    "smoothed_tracks": _smoothed(*FORWARD_THEN_MATCHING),
     "no_ut": Sequence(
         algorithms=_whole(*FORWARD_WITHOUT_UT, mark_used_hits, *MATCHING_WITHOUT_UT, with_ut=False),
         subdetectors=_ALL_BUT_UT,

@@ -50,6 +50,7 @@
 #include "lhcb/tracks/kalman/full_fit.cuh"
 #include "lhcb/tracks/kalman/ghost_probability.cuh"
 #include "lhcb/tracks/kalman/impact_parameter.cuh"
+#include "lhcb/tracks/kalman/smooth_velo.cuh"
 #include "lhcb/tracks/kalman/velo_fit.cuh"
 #include "lhcb/tracks/matching/append_matched.cuh"
 #include "lhcb/tracks/matching/mark_used_hits.cuh"
@@ -150,6 +151,7 @@
     X(downstream_select_tracks) \
     X(downstream_find_v0s) \
     X(find_jets) \
+    X(kalman_smooth_velo) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \
@@ -177,6 +179,7 @@
 #include "lhcb/tracks/forward/search_without_ut_cpu.h"
 #include "lhcb/tracks/kalman/full_fit_cpu.h"
 #include "lhcb/tracks/kalman/ghost_probability_cpu.h"
+#include "lhcb/tracks/kalman/smooth_velo_cpu.h"
 #include "lhcb/tracks/kalman/velo_fit_cpu.h"
 #include "lhcb/ut/search_tracks_cpu.h"
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
@@ -219,5 +222,6 @@
     X(luminosity_fill_counters) \
     X(downstream_search_ut) \
     X(downstream_select_tracks) \
+    X(kalman_smooth_velo) \
     X(forward_search_without_ut)
 #endif

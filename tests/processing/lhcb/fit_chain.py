@@ -19,6 +19,7 @@ from hltnode.processing.lhcb.secondary_vertices.select_tracks import select_trac
 from hltnode.processing.lhcb.tracks.kalman.full_fit import full_fit
 from hltnode.processing.lhcb.tracks.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.tracks.kalman.impact_parameter import impact_parameter
+from hltnode.processing.lhcb.tracks.kalman.smooth_velo import smooth_velo
 from hltnode.processing.lhcb.tracks.kalman.velo_fit import velo_fit
 from tests.processing.framework.chain_builder import build_kernels
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms, with_block_size
@@ -27,7 +28,7 @@ from tests.processing.framework.session_folders import session_folder
 KALMAN = (velo_fit, impact_parameter)
 FULL = (full_fit,)
 VERTICES = (select_tracks, find_pairs, fit_vertices, pair_v0s)
-ALL = (*KALMAN, *FULL, ghost_probability, *VERTICES)
+ALL = (*KALMAN, *FULL, smooth_velo, ghost_probability, *VERTICES)
 
 
 @cache

@@ -52,6 +52,7 @@ FORMS = {
     "forward_search_without_ut",
     "kalman_full_fit",
     "kalman_ghost_probability",
+    "kalman_smooth_velo",
     "kalman_velo_fit",
     "luminosity_fill_counters",
     "muon_cross_strips",

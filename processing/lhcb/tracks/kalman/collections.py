@@ -2,8 +2,19 @@
 
 import numpy as np
 
-from hltnode.processing.framework.collections import F32, U8, Record, SharedTypes, constant_column
+from hltnode.processing.framework.collections import (
+    F32,
+    U8,
+    U32,
+    Collection,
+    Placement,
+    Record,
+    SharedTypes,
+    constant_column,
+)
 from hltnode.processing.lhcb.tracks.long.collections import long_tracks
+
+MAX_SMOOTHED_STATES = 4096
 
 VELO_FIELD = Record(
     "velo_field",
@@ -12,7 +23,28 @@ VELO_FIELD = Record(
 )
 """VeloField.to_bytes()."""
 
-kalman_types = SharedTypes(__file__, "kalman_types", records=(VELO_FIELD,))
+_STATE = ("x", "y", "z", "tx", "ty")
+_COVARIANCES = ("c00", "c20", "c22", "c11", "c31", "c33")
+_OF_HIT = ("residual_x", "residual_y", "chi2")
+SMOOTHED_STATE = Record(
+    "smoothed_state",
+    np.dtype([*((name, "<f4") for name in (*_STATE, *_COVARIANCES, *_OF_HIT)), ("lhcb_id", "<u4"), ("track", "<u4")]),
+    {
+        "x": "mm",
+        "c00": "covariances of (x, y, tx, ty) = (0, 1, 2, 3); x and y are independent",
+        "residual_x": "mm, of the hit to the track without this hit",
+        "chi2": "of both residuals, two degrees of freedom",
+        "lhcb_id": "of the hit",
+        "track": "number of the long track in its event",
+    },
+)
+
+kalman_types = SharedTypes(
+    __file__,
+    "kalman_types",
+    records=(VELO_FIELD, SMOOTHED_STATE),
+    sizes={"max_smoothed_states": MAX_SMOOTHED_STATES},
+)
 
 velo_field = constant_column("velo_field", VELO_FIELD)
 
@@ -46,3 +78,14 @@ long_end_state = {
 3) without those between x and y."""
 long_ghost_probability = long_tracks.column("ghost_probability", F32)
 """Probability that the track belongs to no particle, 0 to 1, in events like those of the training."""
+
+smoothed_states = Collection(
+    "smoothed_states",
+    capacity=lambda limits: limits.events * MAX_SMOOTHED_STATES,
+    placement=Placement.fixed(MAX_SMOOTHED_STATES),
+    max_per_event=MAX_SMOOTHED_STATES,
+)
+"""Smoothed states of long tracks at their VELO hits: tracks in order, hits of a track from small to large z. An event
+with too many is flagged; its first tracks are kept."""
+smoothed_state_count = smoothed_states.per_event("count", U32)
+smoothed_state = smoothed_states.column("state", SMOOTHED_STATE)
