@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.codegen import parameter_columns
 from hltnode.processing.framework.declaration import Algorithm
-from hltnode.processing.framework.offline_runner import AUTO, EncodedMep, encode_mep
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
