@@ -15,7 +15,15 @@ from benchmarks.lhcb.sequences import COPIES, LIMITS
 from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.processing.lhcb.chain import DOWNSTREAM, ECAL, JETS, LUMINOSITY, MUON_NETWORK, MUON_STUBS
+from hltnode.processing.lhcb.chain import (
+    DOWNSTREAM,
+    ECAL,
+    JETS,
+    LARGE_CLUSTERS,
+    LUMINOSITY,
+    MUON_NETWORK,
+    MUON_STUBS,
+)
 from hltnode.processing.selection.make_composite import PREFIX
 
 BASE, WHOLE = "forward_then_matching", "hlt1_2026"
@@ -28,12 +36,13 @@ PARTS = {
     "muon_nn": tuple(algorithm.name for algorithm in MUON_NETWORK),
     "muon_stubs": tuple(algorithm.name for algorithm in MUON_STUBS),
     "jets": tuple(algorithm.name for algorithm in JETS),
+    "large_clusters": tuple(algorithm.name for algorithm in LARGE_CLUSTERS),
 }
 """Kernels of each part."""
 LIMITS_OF = {"calorimeter": 0.1, "downstream": 0.15, "muon_nn": 0.02, "composites": 0.03}
 """Largest shares."""
 LIMIT, LIMIT_WITHOUT = 1.4, 1.25
-"""Largest ratios of the whole sequence, and without downstream tracks, muon network, stubs and jets."""
+"""Largest ratios of the whole sequence, and without downstream tracks, muon network, stubs, jets and large clusters."""
 
 
 def run(shared: Path) -> Iterator[Result]:
@@ -76,10 +85,10 @@ def run(shared: Path) -> Iterator[Result]:
 
 def of_parts(whole: Mapping[str, float], with_composites: Mapping[str, float]) -> dict[str, float]:
     """Processor time by part, of composites, of the whole sequence, and of it without downstream tracks, muon network,
-    stubs and jets."""
+    stubs, jets and large clusters."""
     parts = {name: sum(whole[kernel] for kernel in kernels) for name, kernels in PARTS.items()}
     all_kernels = sum(whole.values())
-    beyond = sum(parts[name] for name in ("downstream", "muon_nn", "muon_stubs", "jets"))
+    beyond = sum(parts[name] for name in ("downstream", "muon_nn", "muon_stubs", "jets", "large_clusters"))
     return {
         **parts,
         "composites": sum(time for kernel, time in with_composites.items() if kernel.startswith(PREFIX)),

@@ -126,6 +126,7 @@ from hltnode.processing.lhcb.velo.tracking.filter_three_hit_tracks import filter
 from hltnode.processing.lhcb.velo.tracking.follow_tracks import follow_tracks
 from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
+from hltnode.processing.lhcb.velo.tracking.large_clusters import large_clusters
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from hltnode.processing.selection.event_rate import EventRate
@@ -164,6 +165,7 @@ MATCHING_WITHOUT_UT = tuple(
 DOWNSTREAM = (search_downstream, select_downstream, find_downstream_v0s)
 LUMINOSITY = (decode_plume, fill_counters)
 JETS = (find_jets,)
+LARGE_CLUSTERS = (large_clusters,)
 ECAL = (
     *(ecal_decode_cells, ecal_find_clusters, find_electrons, measure_showers, identify_electrons),
     *(pair_photons, pair_electrons),
@@ -255,10 +257,13 @@ def _velo(algorithms: AlgorithmSequence, more: Mapping[str, Column] = MappingPro
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
     """The sequence of a long tracking with the muon network, stubs of the muon stations, the electromagnetic
-    calorimeter, the counters for luminosity, downstream tracks with their vertices, and jets."""
+    calorimeter, the counters for luminosity, downstream tracks with their vertices, jets, and large clusters of VELO
+    tracks."""
     without = _long(*tracking)
     return Sequence(
-        algorithms=_whole(*tracking, more=(*ECAL, *MUON_NETWORK, *MUON_STUBS, *LUMINOSITY, *DOWNSTREAM, *JETS)),
+        algorithms=_whole(
+            *tracking, more=(*ECAL, *MUON_NETWORK, *MUON_STUBS, *LUMINOSITY, *DOWNSTREAM, *JETS, *LARGE_CLUSTERS)
+        ),
         subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
         counts={
             **without.counts,

@@ -36,7 +36,8 @@ from hltnode.processing.lhcb.tracks.kalman.ghost_network import GhostNetwork, gh
 from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters, record_of
 from hltnode.processing.lhcb.tracks.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.ut.collections import ut_geometry, ut_tables
-from hltnode.processing.lhcb.velo.collections import velo_geometry
+from hltnode.processing.lhcb.velo.collections import retina_sizes, velo_geometry
+from hltnode.processing.lhcb.velo.decoding.retina_sizes import retina_size_table
 
 Directory = Path | None
 """A folder of geometry files; None: the built-in detector."""
@@ -106,6 +107,7 @@ def _builtin_once(read: Read) -> Read:
 
 _READ: Mapping[str, Read] = {
     velo_geometry.name: lambda directory: _bytes(_velo(directory).to_bytes()),
+    retina_sizes.name: lambda _: _bytes(retina_size_table()),
     ut_geometry.name: lambda directory: _bytes(UtSectorGroups.of(_ut(directory)).to_bytes()),
     ut_tables.name: lambda directory: _bytes(_ut_tables(directory).to_bytes(_magnet(directory).polarity)),
     scifi_mats.name: lambda directory: _bytes(mat_table(_scifi(directory))),

@@ -76,6 +76,7 @@
 #include "lhcb/velo/tracking/follow_tracks.cuh"
 #include "lhcb/velo/tracking/kalman_filter.cuh"
 #include "lhcb/velo/tracking/kill_clones.cuh"
+#include "lhcb/velo/tracking/large_clusters.cuh"
 #include "lhcb/velo/tracking/search_by_triplet.cuh"
 #include "lhcb/velo/tracking/sort_by_phi.cuh"
 
@@ -152,6 +153,7 @@
     X(downstream_find_v0s) \
     X(find_jets) \
     X(kalman_smooth_velo) \
+    X(velo_large_clusters) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \

@@ -14,7 +14,7 @@ from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon_x, muon_z
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_x, scifi_z
 from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_z
-from hltnode.processing.lhcb.velo.collections import cluster_count, hit_z, hits
+from hltnode.processing.lhcb.velo.collections import cluster_count, hit_pixels, hit_z, hits
 from hltnode.processing.selection.expressions.functions import log, minimum
 from hltnode.processing.selection.expressions.units import LENGTH, GeV, MeV, m, mm, rad
 from hltnode.processing.selection.lines.histogram import Histogram
@@ -28,6 +28,9 @@ def _hits(name: str, collection: Collection, count: Column, **columns: Column) -
     return Input(name, "hits", fields, collection=collection, count=count)
 
 
+_sized_hits = Input(
+    "VELO hits", "hits", {"pixels": ColumnField(hit_pixels, "pixels")}, collection=hits, count=cluster_count
+)
 _velo_hits = _hits("VELO hits", hits, cluster_count, z=hit_z)
 _ut_hits = _hits("UT hits", ut_hits, ut_count, x=ut_x, z=ut_z)
 _scifi_hits = _hits("SciFi hits", scifi_hits, scifi_count, x=scifi_x, z=scifi_z)
@@ -127,6 +130,11 @@ _HALVES = (
               description="collisions of an event that both VELO halves see"),
 )  # fmt: skip
 
+_LARGE_CLUSTERS = (
+    Histogram("velo_hit_pixels", lambda h: h.pixels, 20, 0.5, 20.5, of=_sized_hits, where=lambda h: h.pixels > 0,
+              prescale=ONE_IN_TEN, description="pixels of the clusters of VELO tracks near the beam"),
+)  # fmt: skip
+
 _LONG = (
     Histogram("long_p", lambda t: t.p, 50, 0, 100 * GeV, of=long_tracks, description="momentum of a long track"),
     Histogram("long_pt", lambda t: t.pt, 50, 0, 5 * GeV, of=long_tracks, description="pt of a long track"),
@@ -148,4 +156,14 @@ _MASSES = (
               description="two muons of opposite charge"),
 )  # fmt: skip
 
-HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_BEAM, *_BEAM_OF_HALVES, *_HALVES, *_LONG, *_MASSES, *_OCCUPANCIES)
+HLT1_HISTOGRAMS = (
+    *_EVENTS,
+    *_VELO,
+    *_BEAM,
+    *_BEAM_OF_HALVES,
+    *_HALVES,
+    *_LARGE_CLUSTERS,
+    *_LONG,
+    *_MASSES,
+    *_OCCUPANCIES,
+)

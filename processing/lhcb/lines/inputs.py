@@ -111,6 +111,7 @@ from hltnode.processing.lhcb.velo.collections import (
     track_hit_count,
     track_ip,
     track_ip_chi2,
+    track_large_clusters,
     track_pv,
     tracks,
 )
@@ -176,6 +177,14 @@ velo_tracks = Input(
         "pv": RelatedField(primary_vertices, ColumnField(track_pv, ""), "the primary vertex with the smallest ip"),
         "has_pv": _has("pv"),
         "n_hits": ColumnField(track_hit_count, "hits"),
+        "eta": DerivedField(
+            lambda t: log((1.0 + sqrt(1.0 + t.tx * t.tx + t.ty * t.ty)) / sqrt(t.tx * t.tx + t.ty * t.ty)),
+            "size of the pseudorapidity, also for a track to negative z",
+        ),
+        "large_clusters": ColumnField(
+            track_large_clusters,
+            "hits of four pixels or more of a forward track above η = 4.99 with five hits; 0 for others",
+        ),
         "backward": DerivedField(lambda t: t._backward != 0, "true for a track to negative z"),
         "_backward": ColumnField(track_backward, "1 for a track to negative z"),
     },

@@ -56,6 +56,8 @@ from hltnode.processing.lhcb.lines.half_lines import TYPES as _HALVES_TYPES
 from hltnode.processing.lhcb.lines.inputs import MODEL_FIELDS
 from hltnode.processing.lhcb.lines.jet_lines import LINES as _JETS
 from hltnode.processing.lhcb.lines.jet_lines import TYPES as _JET_TYPES
+from hltnode.processing.lhcb.lines.large_cluster_lines import LINES as _LARGE_CLUSTERS
+from hltnode.processing.lhcb.lines.large_cluster_lines import TYPES as _LARGE_CLUSTER_TYPES
 from hltnode.processing.lhcb.lines.other_menus import OTHER_MENUS
 from hltnode.processing.lhcb.lines.photon_lines import (
     CaloDigitsMinADC,
@@ -229,6 +231,7 @@ _WITH_COMPOSITES = NamedMenu(
     lines_of={
         "hlt1_2026": (
             *(*_EVENTS, *_TRACKS, *_COMPOSITES, *_ECAL, *_STUBS, *_DOWNSTREAM, *_JETS),
+            *_LARGE_CLUSTERS,
             *(*_COMPOSITES_WITH_ECAL, *_DOWNSTREAM_COMPOSITES),
         )
     },
@@ -263,13 +266,14 @@ HLT1_MENU = Menu(
         *_DOWNSTREAM_TYPES,
         *_JET_TYPES,
         *_HALVES_TYPES,
+        *_LARGE_CLUSTER_TYPES,
         *_DOWNSTREAM_COMPOSITE_TYPES,
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={
         **{"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
         "velo_halves": (*_VELO, *_HALVES),
-        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_STUBS, *_DOWNSTREAM, *_JETS),
+        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL, *_STUBS, *_DOWNSTREAM, *_JETS, *_LARGE_CLUSTERS),
     },
     not_available=_NOT_MADE,
     prefilters=PREFILTERS,

@@ -26,6 +26,7 @@ from hltnode.processing.lhcb.lines.gas_target import (
     GasTrack,
     GasTwoTracks,
 )
+from hltnode.processing.lhcb.lines.large_cluster_lines import LINES as _LARGE_CLUSTERS
 from hltnode.processing.lhcb.lines.prefilters import (
     ODIN_LUMI,
     ODIN_NO_BIAS,
@@ -155,24 +156,26 @@ COSMICS = NamedMenu(
 
 _COLLISIONS = _names(velo_closed, both_beams, event_cut)
 
+_CALIBRATION = (
+    Passthrough("Hlt1Passthrough", prescale=1e-4),
+    GecPassthrough("Hlt1GECPassthrough", prescale=1e-4),
+    OdinEventType("Hlt1ODINNoBias", prescale=1e-4, mask=ODIN_NO_BIAS),
+    OdinEventType("Hlt1ODINVeloOpen", prescale=1e-4, mask=ODIN_VELO_OPEN),
+    TaePassthrough("Hlt1TAEPassthrough"),
+    D2KPi("Hlt1D2KPiAlignment", prefilters=_COLLISIONS),
+    DiMuonMass("Hlt1DiMuonHighMassAlignment", min_mass=9000.0, prefilters=_COLLISIONS),
+    DiMuonMass("Hlt1DiMuonJpsiMassAlignment", min_mass=2500.0, prefilters=_COLLISIONS),
+    Rich1Alignment("Hlt1RICH1Alignment", prefilters=_COLLISIONS),
+    Rich2Alignment("Hlt1RICH2Alignment", prefilters=_COLLISIONS),
+    *_LUMI,
+)
+
 CALIBRATION = NamedMenu(
-    lines=(
-        Passthrough("Hlt1Passthrough", prescale=1e-4),
-        GecPassthrough("Hlt1GECPassthrough", prescale=1e-4),
-        OdinEventType("Hlt1ODINNoBias", prescale=1e-4, mask=ODIN_NO_BIAS),
-        OdinEventType("Hlt1ODINVeloOpen", prescale=1e-4, mask=ODIN_VELO_OPEN),
-        TaePassthrough("Hlt1TAEPassthrough"),
-        D2KPi("Hlt1D2KPiAlignment", prefilters=_COLLISIONS),
-        DiMuonMass("Hlt1DiMuonHighMassAlignment", min_mass=9000.0, prefilters=_COLLISIONS),
-        DiMuonMass("Hlt1DiMuonJpsiMassAlignment", min_mass=2500.0, prefilters=_COLLISIONS),
-        Rich1Alignment("Hlt1RICH1Alignment", prefilters=_COLLISIONS),
-        Rich2Alignment("Hlt1RICH2Alignment", prefilters=_COLLISIONS),
-        *_LUMI,
-    ),
+    lines=_CALIBRATION,
+    lines_of={"hlt1_2026": (*_CALIBRATION, *_LARGE_CLUSTERS)},
     not_available={
         "Hlt1NonZeroSuppress": "needs the flag of ODIN for data without zero suppression, which no sequence decodes",
         "Hlt1ODINCalib": "needs the calibration type of ODIN, which no sequence decodes",
-        "Hlt1VeloLargeClusters": "needs the numbers of pixels of VELO clusters, which no sequence keeps",
     },
 )
 """Alignment, calibration and luminosity."""

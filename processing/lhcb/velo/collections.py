@@ -35,6 +35,17 @@ MAX_CLUSTERS_PER_EVENT = 65535
 HIT_PADDING = 8
 NO_PV = 255
 NO_MODULE_PAIR = 255
+N_RETINA_KEYS = 1 << 10
+"""Six bits for the number of a pattern, two for each fraction."""
+
+
+class RetinaPattern(IntEnum):
+    """The patterns whose number a retina word holds: an isolated super-pixel, or a square of 3 x 3 pixels from the
+    corner of the smallest row and column, or from that of the largest column (sensors 1 and 2 of a module)."""
+
+    RETINA_ISOLATED = 0
+    RETINA_SQUARE = 1
+    RETINA_SQUARE_REVERSED = 2
 
 
 class SeedFate(IntEnum):
@@ -79,7 +90,7 @@ velo_types = SharedTypes(
     __file__,
     "velo_types",
     records=(VELO_GEOMETRY,),
-    enums={"seed_fate": SeedFate},
+    enums={"seed_fate": SeedFate, "retina_pattern": RetinaPattern},
     sizes={
         **version_sizes("velo", VeloVersion),
         "n_velo_modules": N_MODULES,
@@ -96,6 +107,7 @@ velo_types = SharedTypes(
         "velo_hit_padding": HIT_PADDING,
         "no_module_pair": NO_MODULE_PAIR,
         "no_pv": NO_PV,
+        "n_retina_keys": N_RETINA_KEYS,
     },
 )
 """Hits of an event are numbered with 16 bits. velo_hit_padding free places follow the hits of each event. Kernels may
@@ -104,6 +116,8 @@ no_module_pair marks a place without a hit: a filler word, or a column that does
 mm."""
 
 velo_geometry = constant_column("velo_geometry", VELO_GEOMETRY)
+retina_sizes = constant_column("retina_sizes", U8, lambda _: len(RetinaPattern) * N_RETINA_KEYS)
+"""retina_size_table()."""
 
 
 def max_clusters(limits: BatchLimits) -> int:
@@ -158,6 +172,8 @@ hit_phi = hits.column("phi", I16)
 """atan2(y, x) * 2^15 / pi, wraps as int16."""
 hit_id = hits.column("id", U32)
 """LHCbID: 2 << 28 | orfx << 27 | orfy << 26 | sensor << 18 | chip << 16 | column << 8 | row."""
+hit_pixels = hits.column("pixels", U8)
+"""Number of pixels of its cluster, where velo_large_clusters has counted them; otherwise 0."""
 hit_used = hits.column("used", U32)
 """1 for a hit on a track of four hits or more."""
 module_pair_offset = hits.per_event("module_pair_offset", U32, width=N_MODULE_PAIRS + 1)
@@ -186,6 +202,8 @@ track_hits = tracks.column("hits", U16, width=MAX_HITS_PER_TRACK)
 """[track][26]: hits from large to small z, relative to the first cluster of the event."""
 track_backward = tracks.column("backward", U8)
 """1 where the track flies towards negative z."""
+track_large_clusters = tracks.column("large_clusters", U8)
+"""Number of its hits with large clusters; 0 for tracks that velo_large_clusters does not count."""
 track_ip = tracks.column("ip", F32)
 """Impact parameter in mm, the smallest to any primary vertex; 0 without a vertex."""
 track_ip_chi2 = tracks.column("ip_chi2", F32)

@@ -14,22 +14,10 @@
 #include "framework/device/warp_runs.cuh"
 #include "lhcb/velo/decoding/bank.cuh"
 #include "lhcb/velo/decoding/generated/velo_decode_retina_clusters.h"
+#include "lhcb/velo/decoding/retina_words.cuh"
 #include "lhcb/velo/hit.cuh"
 
 namespace hlt {
-
-/// Layout of the words of a bank version.
-struct retina_format {
-    uint32_t fraction_bits;  // of each coordinate
-    float fraction_unit;     // pixels
-    bool sensor_pairs;       // a bit of the word picks the sensor
-};
-
-__device__ retina_format retina_format_of(uint32_t version)
-{
-    const bool eighths = version == velo_version_eighths;
-    return {eighths ? 3u : 2u, eighths ? 0.125f : 0.25f, version == velo_version_sensor_pairs};
-}
 
 struct retina_hit {
     velo_point point;

@@ -23,11 +23,18 @@ constexpr uint32_t max_velo_clusters_of_event = 65535;
 constexpr uint32_t velo_hit_padding = 8;
 constexpr uint32_t no_module_pair = 255;
 constexpr uint32_t no_pv = 255;
+constexpr uint32_t n_retina_keys = 1024;
 
 enum seed_fate : uint32_t {
     seed_left = 0,
     seed_extended = 1,
     seed_accepted = 2,
+};
+
+enum retina_pattern : uint32_t {
+    retina_isolated = 0,
+    retina_square = 1,
+    retina_square_reversed = 2,
 };
 
 struct velo_geometry {

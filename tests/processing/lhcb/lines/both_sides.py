@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -105,6 +105,20 @@ def gas() -> tuple[Event, Sides]:
     few = only([{"velo_tracks": hits}], fewer)
     others: list[Changes] = [{"crossing_type": 0}, {"crossing_type": 2}, {"crossing_type": 3}, {"has_odin": False}]
     return Event(crossing_type=1, velo_tracks=(VeloTrack(12, -400.0),)), [*tracks, *few, *only([], others)]
+
+
+def large_clusters() -> tuple[Event, Sides]:
+    base = VeloTrack(10, 0.0, 0.008, -0.006, large_clusters=6)
+    slope = 1.0 / math.sinh(5.0)
+    changes: list[tuple[Changes, bool]] = [
+        *(({"large_clusters": n}, n >= 5) for n in (4, 5, 26)),
+        *(({"tx": sign * slope * (1 + step), "ty": 0.0}, step < 0) for sign in (1, -1) for step in (1e-4, -1e-4)),
+        *(({"tx": 0.0, "ty": sign * slope * (1 + step)}, step < 0) for sign in (1, -1) for step in (1e-4, -1e-4)),
+        ({"backward": True}, False),
+    ]
+    tracks = [Side({"velo_tracks": (replace(base, **changed_to),)}, selected) for changed_to, selected in changes]
+    others = only([{"velo_tracks": (VeloTrack(), base)}], [{"velo_tracks": ()}, {"velo_tracks": (VeloTrack(),)}])
+    return Event(velo_tracks=(base,)), [*tracks, *others]
 
 
 def time_alignment() -> tuple[Event, Sides]:
@@ -601,6 +615,7 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1DownstreamTwoTrackKs": downstream_ks(3500, (0, 5), 550),
     **{f"Hlt1ConeJet{pt}GeV": (Jet(200e3), above("pt", 1000.0 * pt)) for pt in (15, 30, 50, 100)},
     "Hlt1VeloHalvesVertex": (HalfPair(9.0), at_least("n_tracks", 4.0)),
+    "Hlt1VeloLargeClusters": large_clusters(),
     "Hlt1OneMuonTrack": (MuonStub(0.1, 0.1), [*below("chi2_x", 1), *below("chi2_y", 0.3)]),
 }  # fmt: skip
 

@@ -63,6 +63,10 @@ UPSTREAM = Pv(-1000.0)
 class VeloTrack(_Single):
     n_hits: int = 5
     z: float = 0.0
+    tx: float = 0.2
+    ty: float = 0.1
+    backward: bool = False
+    large_clusters: int = 0
 
 
 @dataclass(frozen=True)
@@ -362,7 +366,8 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         places = _Places(event)
         pvs["z"][number, : len(places.pvs)] = [pv.z for pv in places.pvs]
         for i, velo_track in enumerate(event.velo_tracks):
-            velo.fill(number, i, hit_count=velo_track.n_hits, z=velo_track.z)
+            velo.fill(number, i, hit_count=velo_track.n_hits, z=velo_track.z, tx=velo_track.tx, ty=velo_track.ty)
+            velo.fill(number, i, backward=velo_track.backward, large_clusters=velo_track.large_clusters)
         for i, track in enumerate(event.long_tracks):
             long.fill(number, i, **_track_numbers(track), pv=places.pv(track.pv))
         for i, vertex in enumerate(event.vertices):
@@ -405,7 +410,8 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         "velo_clusters.offset": np.arange(n + 1) * 2 * VELO_PLACES,
         "pvs.vertex": pvs.ravel(),
         "velo_tracks.hit_count": velo.column("hit_count"),
-        "velo_beamline.z": velo.column("z"),
+        **{f"velo_tracks.{name}": velo.column(name) for name in ("backward", "large_clusters")},
+        **{f"velo_beamline.{name}": velo.column(name) for name in ("z", "tx", "ty")},
         **long.columns("long_tracks"),
         **vertices.columns("two_track_vertices"),
         **pairs.columns("v0_pairs"),

@@ -387,6 +387,13 @@ def downstream_photon(event: Event) -> bool:
     return any(v.photon and bool(v.m_ee < 10) and downstream(v, 1500, (0, 5)) for v in event.downstream_v0s)
 
 
+def has_large_clusters(event: Event) -> bool:
+    return any(
+        not t.backward and t.large_clusters >= 5 and math.hypot(t.tx, t.ty) * math.sinh(5.0) < 1.0
+        for t in event.velo_tracks
+    )
+
+
 def any_jet(event: Event, pt: float) -> bool:
     return any(bool(jet.pt > pt) for jet in event.jets)
 
@@ -405,6 +412,7 @@ PLAIN_LINES = {
     **DOWNSTREAM_LINES,
     **{f"Hlt1ConeJet{pt}GeV": partial(any_jet, pt=1000 * pt) for pt in (15, 30, 50, 100)},
     "Hlt1VeloHalvesVertex": lambda e: any(bool(pair.n_tracks >= 4.0) for pair in e.half_pairs),
+    "Hlt1VeloLargeClusters": has_large_clusters,
     "Hlt1OneMuonTrack": lambda e: any(bool(s.chi2_x < np.float32(1) and s.chi2_y < np.float32(0.3)) for s in e.stubs),
 }
 

@@ -54,7 +54,9 @@ def test_a_configuration_chooses_a_menu_by_name(tmp_path: Path) -> None:
         left_out = CHAIN.not_available(trigger)
         assert set(left_out) == {*without_ecal, *menu.not_available}
         if name != "composites":
-            assert left_out == {**dict.fromkeys(without_ecal, "reads events.ecal_energy"), **menu.not_available}
+            reasons = dict.fromkeys(without_ecal, "reads events.ecal_energy")
+            reasons |= dict.fromkeys(without_ecal & {"Hlt1VeloLargeClusters"}, "reads velo_tracks.large_clusters")
+            assert left_out == {**reasons, **menu.not_available}
         whole = load(tmp_path, f'[menu]\nname = "{name}"', "hlt1_2026")
         assert whole.line_names == tuple(line.name for line in menu.of("hlt1_2026"))
         assert CHAIN.not_available(whole) == menu.not_available

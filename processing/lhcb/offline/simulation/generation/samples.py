@@ -25,6 +25,7 @@ class Sample(StrEnum):
     D2KPI = "d2kpi"
     D2KPIPI = "d2kpipi"
     DST2D0PI = "dst2d0pi"
+    HE3 = "he3"
     JPSI = "jpsi"
     KS2PIPI = "ks2pipi"
     L2PPI = "l2ppi"
@@ -73,6 +74,16 @@ class Signal:
     from_strange: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Nucleus:
+    """A nucleus straight from a collision: PDG id, charge, mean transverse momentum (MeV), range of pseudorapidity."""
+
+    pid: int
+    charge: int
+    mean_pt: float
+    eta: tuple[float, float]
+
+
 # Largest distance of a mass from its middle, in widths.
 _WIDTHS = 8.0
 
@@ -97,6 +108,9 @@ SIGNALS = {
     Sample.XI2LPI: Signal(Resonance(3312, 1321.71, 49.1, (_LAMBDA, -211)), 1700.0, (1.8, 4.8), from_strange=True),
     Sample.Z: Signal(Resonance(23, 91187.6, 0.0, (13, -13), width=2495.5), 12_000.0, (1.6, 4.6)),
 }
+
+NUCLEI = {Sample.HE3: Nucleus(1000020030, 2, 2000.0, (4.5, 5.5))}
+"""Nuclei fly near the beam, where the line on large clusters looks for them. Their spectrum is chosen here."""
 
 # Acceptance of the generator (rad), and how many decays are tried at once to find one in it.
 _ACCEPTANCE = (0.010, 0.400)
@@ -145,6 +159,19 @@ def signal_decay(rng: np.random.Generator, signal: Signal, vertex: Float64Array)
         particles.dom_pid[:] = [product.heavy.pid for product in final]
         particles.dom_pt[:] = [product.heavy.pt[one] for product in final]
         particles.dom_tau[:] = [product.heavy.flight[one] / LIGHT_MM_PER_NS for product in final]
+    return particles
+
+
+def nucleus_from(rng: np.random.Generator, nucleus: Nucleus, vertex: Float64Array) -> ParticleColumns:
+    """One nucleus, or its antiparticle, that starts at `vertex` f64[3]."""
+    pt = rng.gamma(2.0, nucleus.mean_pt / 2.0)
+    phi = rng.uniform(-np.pi, np.pi)
+    eta = rng.uniform(*nucleus.eta)
+    sign = int(rng.integers(0, 2)) * 2 - 1
+    momentum = np.array([[pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)]])
+    pid, charge = np.array([sign * nucleus.pid]), np.array([sign * nucleus.charge])
+    particles = ParticleColumns.of(vertex[None], momentum, pid, charge)
+    particles.from_signal[:] = True
     return particles
 
 

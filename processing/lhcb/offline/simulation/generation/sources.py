@@ -14,7 +14,13 @@ from hltnode.processing.lhcb.offline.simulation.generation.gas_collisions import
     with_collision,
 )
 from hltnode.processing.lhcb.offline.simulation.generation.mixtures import ENRICHED
-from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
+from hltnode.processing.lhcb.offline.simulation.generation.samples import (
+    NUCLEI,
+    SIGNALS,
+    Sample,
+    nucleus_from,
+    signal_decay,
+)
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
 
@@ -38,8 +44,8 @@ def check_nu(nu: float) -> None:
 
 
 def sample_source(sample: Sample | str, nu: float, beamline: BeamLine, *, enrich: bool = False) -> Source:
-    """The events of a named sample: minimum bias, one signal decay in the first of at least one collision, or one
-    collision of another kind.
+    """The events of a named sample: minimum bias, one signal decay or nucleus in the first of at least one collision,
+    or one collision of another kind.
 
     enrich: draw rare kinds of minimum bias more often; the events have weights.
 
@@ -48,7 +54,7 @@ def sample_source(sample: Sample | str, nu: float, beamline: BeamLine, *, enrich
     check_nu(nu)
     if sample not in list(Sample):
         raise ValueError(f"sample {sample!r} is not known, only {', '.join(Sample)}")
-    signal = SIGNALS.get(Sample(sample))
+    signal, nucleus = SIGNALS.get(Sample(sample)), NUCLEI.get(Sample(sample))
 
     kind = KINDS.get(Sample(sample))
 
@@ -60,20 +66,25 @@ def sample_source(sample: Sample | str, nu: float, beamline: BeamLine, *, enrich
         crossings = [crossing_of(kind, event_id) for event_id in event_ids]
         return with_collision(random, kind, crossings, beamline, generate(random, nu, beamline), str(Sample(sample)))
 
-    if signal is None and kind is None:
+    if signal is None and nucleus is None and kind is None:
         return minimum_bias
     if enrich:
         raise ValueError(
             f"sample {sample}: only minimum bias can be enriched, a signal is in every event of its sample"
         )
-    if signal is None:
+    if kind is not None:
         return of_kind
 
     def with_signal(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
         events = []
         for rng, event in zip(random.generators, generate(random, nu, beamline, at_least=1), strict=True):
-            decay = signal_decay(rng, signal, event.positions[0])
-            particles = ParticleColumns.join([event.particles, decay])
+            vertex = event.positions[0]
+            if nucleus is not None:
+                added = nucleus_from(rng, nucleus, vertex)
+            else:
+                assert signal is not None
+                added = signal_decay(rng, signal, vertex)
+            particles = ParticleColumns.join([event.particles, added])
             events.append(replace(event, particles=particles, kind=str(Sample(sample))))
         return events
 

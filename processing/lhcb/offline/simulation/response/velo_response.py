@@ -39,6 +39,9 @@ _FIELD_END = 770.0
 _DIFFUSION = 0.0055
 _SAMPLES = np.array([-0.42, -0.21, 0.0, 0.21, 0.42])
 
+# A particle of charge z releases z^2 times the charge, so its crossing has z^2 times these samples: pixels that are
+# further from the middle get enough charge to fire.
+
 # Short-ranged electrons knocked out of the silicon fire pixels near the crossing, and noise fires some at random.
 _DELTA_PROBABILITY = 0.055
 _DELTA_RANGE = 0.6
@@ -127,7 +130,7 @@ class VeloResponse:
         bend = _Bend(self._field, particles)
         displacement[:, 0] += bend.displacement(particle, self._z[sensor])
         n_crossed = np.bincount(particle, minlength=len(event))
-        energy_loss = n_crossed * _MODULE_LOSS * np.sqrt(1.0 + (slopes**2).sum(axis=1))
+        energy_loss = n_crossed * _MODULE_LOSS * particles.charge**2 * np.sqrt(1.0 + (slopes**2).sum(axis=1))
         kick[:, 0] += bend.kick
         kick_z[:, 0] += bend.kick_z
         local += np.stack(
@@ -138,7 +141,12 @@ class VeloResponse:
         of_crossing = event[particle]
         pixels = self._pixels_of_crossings(random, of_crossing, slopes[particle], sensor, local)
         stray = self._stray_pixels(random, of_crossing, sensor, local)
-        channels, index = distinct_and_places(np.concatenate([pixels.ravel(), stray]))
+        # Drawn last, so that events without such particles keep their random numbers.
+        more = np.repeat(np.arange(len(particle)), particles.charge[particle] ** 2 - 1)
+        ionised = self._pixels_of_crossings(
+            random, of_crossing[more], slopes[particle[more]], sensor[more], local[more]
+        )
+        channels, index = distinct_and_places(np.concatenate([pixels.ravel(), ionised.ravel(), stray]))
         return FiredPixels(
             channels,
             particle,

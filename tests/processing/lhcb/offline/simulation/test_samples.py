@@ -1,13 +1,24 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry.velo import Z_AXIS
+from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import generate
-from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
+from hltnode.processing.lhcb.offline.simulation.generation.samples import (
+    NUCLEI,
+    SIGNALS,
+    Sample,
+    nucleus_from,
+    signal_decay,
+)
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.simulation.response.velo_response import VeloResponse
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS, three_body_decay
+from tests.processing.lhcb.full_events import builtin_detector
 
 
 def decays(sample: Sample, n: int) -> list[ParticleColumns]:
@@ -221,3 +232,30 @@ def test_few_charmed_particles_decay_to_a_kaon_and_a_pion_alone() -> None:
     assert masses.max() == pytest.approx(1864.8, abs=0.01)
     assert 0.003 < (masses > 1864.0).mean() < 0.04
     assert np.median(masses) < 1500
+
+
+def test_a_nucleus_has_twice_the_charge_and_flies_near_the_beam() -> None:
+    rng = np.random.default_rng(8)
+    nuclei = ParticleColumns.join(
+        [nucleus_from(rng, NUCLEI[Sample.HE3], np.array([0.1, 0.2, 30.0])) for _ in range(99)]
+    )
+    assert sorted(set(nuclei.charge.tolist())) == [-2, 2]
+    assert (np.sign(nuclei.pid) == np.sign(nuclei.charge)).all()
+    assert ((nuclei.eta > 4.5) & (nuclei.eta < 5.5)).all()
+    assert nuclei.pt.mean() == pytest.approx(2000.0, rel=0.2)
+    assert nuclei.from_signal.all()
+
+
+def test_a_particle_of_charge_2_fires_more_pixels() -> None:
+    detector = builtin_detector()
+    response = VeloResponse(detector.velo, VeloField.of(detector.magnet))
+    rng = np.random.default_rng(9)
+    made = [nucleus_from(rng, NUCLEI[Sample.HE3], np.array([0.0, 0.0, 0.0])) for _ in range(40)]
+    fired = []
+    for charge in (1, 2):
+        particles = ParticleColumns.join([replace(one, charge=np.array([charge])) for one in made])
+        random = EventRandom([np.random.default_rng((2, event)) for event in range(len(made))])
+        fired.append(response.fire(random, np.arange(len(made)), particles))
+    per_crossing = [len(one.channels) / len(one.particle) for one in fired]
+    assert 1.1 < per_crossing[1] / per_crossing[0] < 2.0
+    assert fired[1].energy_loss == pytest.approx(4 * fired[0].energy_loss, rel=0.5)
