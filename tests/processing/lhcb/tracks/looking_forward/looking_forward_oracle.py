@@ -160,7 +160,8 @@ class TrackSearch:
                 origin, of_middle = [first, first + (last - first) / ratio, last], ratio
             first_x, last_x = half(x0 - origin[0])[:, None, None], half(x2 - origin[2])[None, :, None]
             dx2 = last_x - first_x + first_x * ratio - (x1 - origin[1]) * of_middle
-        return (bend * dz1**2) ** 2 + (dx2 - bend * dz2**2) ** 2
+        chi2: Float64Array = (bend * dz1**2) ** 2 + (dx2 - bend * dz2**2) ** 2
+        return chi2
 
     def curve(self, first: tuple[float, float], last: tuple[float, float]) -> tuple[float, float]:
         """Kink and offset through a first and a last hit (x, z)."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,9 @@ def expected_of(event: LookingForwardEvent, constants: Constants, changes: dict[
     of = event.event
     record = constants[long_track_parameters.name].view(LONG_TRACK_PARAMETERS.dtype)[0]
     hits = OracleHits(of.scifi["x"].astype(float), of.scifi["z"].astype(float), of.zone_offset.astype(np.int64))
-    of_forward = {name: value for name, value in changes.items() if name in {it.name for it in fields(Settings)}}
+    of_forward: dict[str, Any] = {
+        name: value for name, value in changes.items() if name in {it.name for it in fields(Settings)}
+    }
     cuts = Cuts(CONSTANTS | changes, replace(Settings(), **of_forward))
     tracks, ut_hits, velo = of.ut.tracks, of.ut.hits, of.ut.velo
     found = []
@@ -209,7 +212,7 @@ def test_coordinates_relative_to_the_windows_lose_less_in_half_precision(
         distances = []
         for form in range(3):
             track.cuts = Cuts(CONSTANTS | {"tensor_core_form": form})
-            distances.append(np.sqrt(track.chi2(*x, tuple(track.z))))
+            distances.append(np.sqrt(track.chi2(x[0], x[1], x[2], tuple(track.z))))
         for form in (1, 2):
             errors[form].append((distances[form] - distances[0]).ravel())
     of_printed, of_relative = (float(np.sqrt(np.mean(np.concatenate(errors[form]) ** 2))) for form in (1, 2))
