@@ -99,6 +99,9 @@ from hltnode.processing.lhcb.tracks.kalman.smooth_velo import smooth_velo
 from hltnode.processing.lhcb.tracks.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.tracks.long.collections import long_count, long_types
 from hltnode.processing.lhcb.tracks.long.parameters import parameter_types
+from hltnode.processing.lhcb.tracks.looking_forward.collections import looking_forward_types
+from hltnode.processing.lhcb.tracks.looking_forward.complete_tracks import complete_tracks
+from hltnode.processing.lhcb.tracks.looking_forward.find_x_tracks import find_x_tracks
 from hltnode.processing.lhcb.tracks.matching.append_matched import append_matched
 from hltnode.processing.lhcb.tracks.matching.mark_used_hits import mark_used_hits
 from hltnode.processing.lhcb.tracks.matching.match_seeds import match_seeds
@@ -153,6 +156,13 @@ VELO = (
 PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, velo_impact_parameter)
 UT = (ut_search_tracks, ut_select_tracks)
 FORWARD = (prepare_candidates, search_with_ut, select_forward_tracks)
+LOOKING_FORWARD = (
+    prepare_candidates,
+    find_x_tracks,
+    complete_tracks,
+    # The thesis has no competition for hits.
+    select_forward_tracks.with_constants({"max_shared_fraction": 1.0}),
+)
 MATCHING = (select_seeding_hits, seed_in_x, seed_in_y, match_seeds, append_matched)
 FORWARD_WITHOUT_UT = (
     prepare_candidates,
@@ -292,6 +302,7 @@ SEQUENCES = {
     "velo_sparse_ccl": _velo(VELO_SPARSE_CCL_SEQUENCE),
     "velo_halves": _velo(VELO_HALVES_SEQUENCE, _HALVES_COUNTS),
     "forward": _long(*UT, *FORWARD),
+    "looking_forward": _long(*UT, *LOOKING_FORWARD),
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*FORWARD_THEN_MATCHING),
     "hlt1_2026": _with_ecal(*FORWARD_THEN_MATCHING),
@@ -335,6 +346,7 @@ CHAIN = TriggerChain.offering(
             parameter_types,
             seeding_types,
             long_types,
+            looking_forward_types,
         ),
         *(
             kalman_types,

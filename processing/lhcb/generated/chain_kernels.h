@@ -52,6 +52,8 @@
 #include "lhcb/tracks/kalman/impact_parameter.cuh"
 #include "lhcb/tracks/kalman/smooth_velo.cuh"
 #include "lhcb/tracks/kalman/velo_fit.cuh"
+#include "lhcb/tracks/looking_forward/complete_tracks.cuh"
+#include "lhcb/tracks/looking_forward/find_x_tracks.cuh"
 #include "lhcb/tracks/matching/append_matched.cuh"
 #include "lhcb/tracks/matching/mark_used_hits.cuh"
 #include "lhcb/tracks/matching/match_seeds.cuh"
@@ -135,6 +137,8 @@
     X(velo_halves_split_tracks) \
     X(velo_halves_find_vertices) \
     X(velo_halves_pair_vertices) \
+    X(looking_forward_find_x_tracks) \
+    X(looking_forward_complete_tracks) \
     X(matching_no_forward_tracks) \
     X(ecal_decode_cells) \
     X(ecal_find_clusters) \

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.physics
 ROOT = Path(__file__).resolve().parents[3]
 LONG_SEQUENCE = "forward_then_matching"
 SEQUENCES = ("forward", "forward_then_matching", "matching", "no_ut")
+OF_PAGES = (("README.md", LONG_SEQUENCE), ("docs/physics/looking-forward.md", "looking_forward"))
 FRACTION = re.compile(r"(\d+)/(\d+)(?:, ([\d.]+) %)?")
 
 
@@ -66,7 +67,7 @@ def check_fraction(cell: str, n: int, of: int) -> None:
 @pytest.mark.parametrize(
     ("page", "sequence"),
     [
-        ("README.md", "forward_then_matching"),
+        *OF_PAGES,
         *((page, sequence) for page in ("docs/results.md", "docs/physics/long-tracks.md") for sequence in SEQUENCES),
     ],
 )

@@ -21,6 +21,7 @@ from hltnode.processing.lhcb.tracks.long.collections import (
     long_quality,
     long_state,
 )
+from hltnode.processing.lhcb.tracks.looking_forward.complete_tracks import complete_tracks
 from hltnode.processing.lhcb.tracks.matching.match_seeds import match_seeds
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.workspace_columns import Objects
@@ -39,11 +40,12 @@ VERTEX_COLUMNS = (
 """Read of the vertices that they make."""
 
 _QUALITY_CUTS = {
-    TrackOrigin.FORWARD: (search_with_ut.name, "max_quality"),
-    TrackOrigin.FORWARD_NO_UT: (search_without_ut.name, "max_quality"),
-    TrackOrigin.MATCHED: (match_seeds.name, "max_score"),
+    (search_with_ut.name, "max_quality"): TrackOrigin.FORWARD,
+    (complete_tracks.name, "max_quality"): TrackOrigin.FORWARD,
+    (search_without_ut.name, "max_quality"): TrackOrigin.FORWARD_NO_UT,
+    (match_seeds.name, "max_score"): TrackOrigin.MATCHED,
 }
-"""The constants that bound the quality of long tracks, by the search that found them."""
+"""The constants that bound the quality of long tracks, and the origin of these tracks."""
 
 # The muon stations in units of z, which is nearly the same for all: beam pipe and outer border, in x and y.
 _INNER, _OUTER = (0.0201, 0.0163), (0.3211, 0.2665)
@@ -59,8 +61,8 @@ def cuts_of(sequence: AlgorithmSequence, of: Objects) -> dict[str, Float64Array]
         for constant in algorithm.constants
     }
     largest = np.ones(len(TrackOrigin))
-    for origin, name in _QUALITY_CUTS.items():
-        largest[origin] = constants.get(name, 1.0)
+    for name, origin in _QUALITY_CUTS.items():
+        largest[origin] = constants.get(name, largest[origin])
     cuts = {"quality": of(long_quality).astype(np.float64) / largest[of(long_origin)]}
     if long_full_chi2 in sequence.columns:
         cuts["chi2"] = of(long_full_chi2).astype(np.float64)
