@@ -156,8 +156,8 @@
     X(downstream_select_tracks) \
     X(downstream_find_v0s) \
     X(find_jets) \
-    X(kalman_smooth_velo) \
     X(velo_large_clusters) \
+    X(kalman_smooth_velo) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \
