@@ -211,7 +211,7 @@ class Flown:
 
 def flown(rng: np.random.Generator, n: int, qop: float) -> Flown:
     """A track with `n` hits from z = -100 on, 25 mm apart."""
-    z = -100.0 + 25.0 * np.arange(n)
+    z = -100.0 + 25.0 * np.arange(n, dtype=np.float64)
     slope, azimuth = rng.uniform(0.02, 0.06), rng.uniform(-np.pi, np.pi)
     slopes = slope * np.array([np.cos(azimuth), np.sin(azimuth)])
     position = slopes * (z[0] + 230.0)
