@@ -67,7 +67,7 @@ event = Input(
         "too_many_tracklets": _flagged(TOO_MANY_TRACKLETS.mask, "true if a slice had more than 65535 seeds"),
         "too_many_tracks": _flagged(TOO_MANY_SLICE_TRACKS.mask, "true if a slice had no room for tracks"),
         "crowded": _flagged(CROWDED_CLUSTERS.mask, "true if a search has met too many clusters in one place"),
-        "long_chain": _flagged(LONG_CHAIN.mask, "true if more than 32 segments continue each other"),
+        "long_chain": _flagged(LONG_CHAIN.mask, "true if more than 32 segments still continue each other after cuts"),
         "many_jets": _flagged(MANY_JETS.mask, "true if the event has more than 16 jets"),
         "crowded_ends": _flagged(CROWDED_ENDS.mask, "true if an end of a segment had too many others around it"),
         "crowded_v0s": _flagged(CROWDED_V0S.mask, "true if a track had too many partners for V0 candidates"),

@@ -42,7 +42,7 @@ CROWDED_CLUSTERS = ChainFlag(
 LONG_CHAIN = ChainFlag(
     name="long_chain",
     bit=23,
-    text="More than 32 segments continue each other. They stay separate tracks.",
+    text="More than 32 segments still continue each other after cuts at weak links. They stay separate tracks.",
     kind=FlagKind.NOTE,
 )
 MANY_JETS = ChainFlag(

@@ -252,6 +252,34 @@ def test_chains_that_are_too_long_are_cut_at_their_weakest_links() -> None:
             assert (chain_numbers(found, clones) != NO_END)[:n].all()
 
 
+@pytest.mark.parametrize(("n", "left"), [(MAX_SEGMENTS + 16, MAX_SEGMENTS), (MAX_SEGMENTS + 17, MAX_SEGMENTS + 1)])
+def test_a_chain_is_cut_in_sixteen_rounds_at_most(n: int, left: int) -> None:
+    """The weakest link is always the first one, so each round cuts off one segment."""
+    ends, best = chain_with_gaps(np.random.default_rng(12), n, False)
+    at = np.cumsum(np.linspace(80.0, 5.0, n))
+    ends["x"] = np.column_stack([at, at + 2.0])
+    ends["z"] = 0.0
+    found, flags = run(cut_kernel, ends, best)
+    limits, c = limits_of(cut_kernel)
+    assert found.tolist() == cut_chains(limits, ends, {}, best, c).tolist()
+    assert np.flatnonzero(found != best).tolist() == list(range(1, 33))
+    assert (chain_numbers(found, {}, n)[16:] == 16).all()
+    assert (n - 16, flags) == (left, 0)
+
+
+def test_a_link_out_of_time_over_the_electrode_is_not_weak() -> None:
+    """In time, z would differ by 16 cm there; out of time the longest way is the weakest link."""
+    ends, best = chain_with_gaps(np.random.default_rng(13), MAX_SEGMENTS + 1, False)
+    ends["z"] = np.where(np.arange(MAX_SEGMENTS + 1) <= 10, 8.0, -8.0)[:, None]
+    ends[10, 1]["slope"], ends[11, 0]["slope"] = -0.1, 0.1
+    found, _ = run(cut_kernel, ends, best)
+    limits, c = limits_of(cut_kernel)
+    assert found.tolist() == cut_chains(limits, ends, {}, best, c).tolist()
+    longest = 2 * int((ends["x"][1:, 0] - ends["x"][:-1, 1]).argmax()) + 1
+    assert np.flatnonzero(found != best).tolist() == [longest, longest + 1]
+    assert (found[21], found[22]) == (22, 21)
+
+
 def test_of_equally_weak_links_the_first_is_cut() -> None:
     n = MAX_SEGMENTS + 1
     ends, best = chain_with_gaps(np.random.default_rng(1), n, True)
