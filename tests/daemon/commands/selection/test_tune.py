@@ -265,9 +265,8 @@ def test_lines_of_other_chains_are_tuned_with_the_same_options(chain: str, tmp_p
         assert made.exit_code == 0, made.output
     (tmp_path / "menu.toml").write_text("")
     options = ("--threads", 1, "--evaluations", 100, "--output", tmp_path / "tuned.toml", "--max-loss", 1)
-    options = (*options, "--no-cross-validation")
     given = ("--chain", chain, tmp_path / "menu.toml", "--minbias", files[0], "--signal", files[1])
-    found = run("tune", *given, *options)
+    found = run("tune", *given, *options, "--no-cross-validation")
     assert found.exit_code == 0, found.output
     rates = run("rates", "--chain", chain, files[0], "--trigger", tmp_path / "tuned.toml", "--threads", 1)
     assert rates.exit_code == 0, rates.output
