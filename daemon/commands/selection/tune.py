@@ -122,6 +122,13 @@ def tune(
         int, typer.Option("--evaluations", min=100, max=1_000_000, help="Choices of cuts that the evolution tries.")
     ] = 4000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same cuts.")] = 1,
+    cross_validation: Annotated[
+        bool,
+        typer.Option(
+            "--cross-validation/--no-cross-validation",
+            help="Correct the cap for unseen events by ten more searches; without, one search keeps RATE itself.",
+        ),
+    ] = True,
     output: Annotated[
         Path | None,
         result_file("--output", metavar="TUNED.toml", help="Write the tuned trigger configuration."),
@@ -175,6 +182,7 @@ def tune(
             seed=seed,
             evaluations=evaluations,
             most_cuts=most_cuts,
+            cross_validation=cross_validation,
         )
         known = installed_chain(chain)
         event_rate = known.event_rate if crossing_rate is None else replace(known.event_rate, hz=crossing_rate)

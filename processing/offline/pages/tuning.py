@@ -25,9 +25,10 @@ def tuning_page(name: str, result: dict[str, Any], text: str) -> str:
     held_out = {which: result[which]["held_out"] for which in ("shipped", "tuned")}
     numbers = [
         (frequency(result["cap_hz"]), "cap"),
-        (
-            f"{result['cross_validation']['unseen']['rate_hz'] / _KHZ:.1f} kHz",
-            "all lines, tuned, expected on unseen events",
+        *(
+            (f"{of['unseen']['rate_hz'] / _KHZ:.1f} kHz", "all lines, tuned, expected on unseen events")
+            for of in [result["cross_validation"]]
+            if of is not None
         ),
         *((f"{of['rate_hz'] / _KHZ:.1f} kHz", f"all lines, {which}, held out") for which, of in held_out.items()),
         *((f"{100 * of['weighted']:.2f} %", f"weighted efficiency, {which}") for which, of in held_out.items()),

@@ -16,8 +16,10 @@ def tuning_text(result: dict[str, Any]) -> str:
 
 def unseen_text(result: dict[str, Any]) -> list[str]:
     """What cross-validation says of unseen events, and of the cap that the search keeps: sentences."""
-    of, unseen = result["cross_validation"], result["cross_validation"]["unseen"]
-    optimism = of["optimism"]
+    of = result["cross_validation"]
+    if of is None:
+        return ["the cap is not corrected (--no-cross-validation): expect more than it on unseen events"]
+    unseen, optimism = of["unseen"], of["optimism"]
     efficiencies = (f"{name} {100 * each['value']:.1f} %" for name, each in unseen["efficiencies"].items())
     kept = frequency(_rounded(of["search_cap_hz"]))
     return [
@@ -30,8 +32,13 @@ def unseen_text(result: dict[str, Any]) -> list[str]:
 
 
 def sample_warning(result: dict[str, Any]) -> str | None:
-    """Why the sample does not tell whether the rate is at the cap, with the number that would; None if it does."""
+    """Why the sample does not tell whether the rate is at the cap, with the number that would; None if it does.
+
+    None too without cross-validation, which is what measures it.
+    """
     of = result["cross_validation"]
+    if of is None:
+        return None
     error, wanted = of["relative_error"], 100 * of["wanted_error"]
     if error is None:
         return "the tuned cuts accept no event of minimum bias in the search, so their rate is unknown"

@@ -34,6 +34,7 @@ class TuningRequest:
 
     cap: Hz; None: the rate of the shipped cuts. signals: names of the signals, with the weight of each. holdout: the
     part of the events of each sample that the search does not see. evaluations: points of the evolution.
+    cross_validation: correct the cap; without it, the search keeps the cap itself.
     """
 
     cap: float | None
@@ -43,6 +44,7 @@ class TuningRequest:
     seed: int
     evaluations: int
     most_cuts: int
+    cross_validation: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,10 @@ def tune(
     weights = np.array(list(request.signals.values()))
     finder = _Finder(menu, request, weights / weights.sum(), places, shipped.rate, progress)
     counted = _counted(menu, request, cap)
-    correction = corrected_search(finder.accepted, counted, menu.events.sample, searched, request.seed)
-    factor = max(correction.factor, tightest.rate / cap)
+    correction = None
+    if request.cross_validation:
+        correction = corrected_search(finder.accepted, counted, menu.events.sample, searched, request.seed)
+    factor = 1.0 if correction is None else max(correction.factor, tightest.rate / cap)
     found = finder.found(searched, factor)
     point, goal = found.point, found.goal
     curve = _curve(found, cap, (tightest.rate, loosest.rate))
@@ -95,7 +99,9 @@ def tune(
         "cap_hz": cap,
         "reachable_hz": [tightest.rate, loosest.rate],
         "evaluations": finder.evaluations,
-        "cross_validation": _cross_validation(menu, point, goal, request, searched, counted, correction),
+        "cross_validation": (
+            None if correction is None else _cross_validation(menu, point, goal, request, searched, counted, correction)
+        ),
         "samples": _samples(menu, request),
         "cuts": [
             {

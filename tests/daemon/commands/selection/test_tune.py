@@ -79,7 +79,8 @@ def test_the_tuned_file_gives_a_node_exactly_the_decisions_that_the_search_compu
     folder: Path, tmp_path: Path
 ) -> None:
     tuned, out, of_node = tmp_path / "tuned.toml", tmp_path / "out.json", tmp_path / "rates.json"
-    found = tune(folder, "--rate", "9MHz", "--output", tuned, "--json", out, "--max-loss", 0.5)
+    few_searches = ("--max-loss", 0.5, "--no-cross-validation")
+    found = tune(folder, "--rate", "9MHz", "--output", tuned, "--json", out, *few_searches)
     assert found.exit_code == 0, found.output
     result = json.loads(out.read_text())
     assert [of for of in result["cuts"] if of["before"] != of["after"]]
@@ -98,7 +99,8 @@ def test_signals_may_follow_each_other_and_have_weights_and_names_of_their_files
     out, page, other = tmp_path / "out.json", tmp_path / "page.html", tmp_path / "other.mdf"
     menu, few, many = folder / "menu.toml", folder / "few.mdf", folder / "many.mdf"
     other.write_bytes(many.read_bytes())
-    options = ("--weight", "other=3", "--evaluations", 100, "--threads", 1, "--json", out, "--report", page)
+    few_cuts = ("--tune", "Hlt1MicroBias.min_tracks=20:80")
+    options = ("--weight", "other=3", "--evaluations", 100, "--threads", 1, "--json", out, "--report", page, *few_cuts)
     found = run("tune", menu, "--minbias", few, "--signal", many, other, *options)
     assert found.exit_code == 0, found.output
     result = json.loads(out.read_text())
@@ -156,10 +158,30 @@ def test_the_same_seed_gives_the_same_result_with_cross_validation(folder: Path,
     results = []
     for number in range(2):
         out = tmp_path / f"{number}.json"
-        assert tune(folder, "--rate", "9MHz", "--seed", 3, "--evaluations", 100, "--json", out).exit_code == 0
+        options = ("--tune", "Hlt1MicroBias.min_tracks=20:80", "--seed", 3, "--evaluations", 100, "--json", out)
+        found = tune(folder, *options)
+        assert found.exit_code == 0, found.output
         results.append(out.read_text())
     assert results[0] == results[1]
-    assert json.loads(results[0])["cross_validation"]["search_cap_hz"] <= 9e6
+    result = json.loads(results[0])
+    assert result["cross_validation"]["search_cap_hz"] <= result["cap_hz"]
+
+
+def test_without_cross_validation_one_search_keeps_the_cap_and_the_report_says_so(folder: Path, tmp_path: Path) -> None:
+    results = []
+    for option in ("--cross-validation", "--no-cross-validation"):
+        out, page = tmp_path / f"{option}.json", tmp_path / f"{option}.html"
+        options = ("--tune", "Hlt1MicroBias.min_tracks=20:80", "--evaluations", 100, "--json", out, "--report", page)
+        found = tune(folder, *options, option)
+        assert found.exit_code == 0, found.output
+        results.append(json.loads(out.read_text()))
+        for text in (found.output, page.read_text()):
+            assert ("he cap is not corrected" in text) == (option == "--no-cross-validation")
+            assert ("xpected on unseen events" in text) == (option == "--cross-validation")
+    corrected, plain = results
+    assert plain["cross_validation"] is None
+    assert plain["cap_hz"] == corrected["cap_hz"] > 0
+    assert corrected["evaluations"] > 5 * plain["evaluations"]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +266,7 @@ def test_lines_of_other_chains_are_tuned_with_the_same_options(chain: str, tmp_p
     (tmp_path / "menu.toml").write_text("")
     options = ("--threads", 1, "--evaluations", 100, "--output", tmp_path / "tuned.toml", "--max-loss", 1)
     given = ("--chain", chain, tmp_path / "menu.toml", "--minbias", files[0], "--signal", files[1])
-    found = run("tune", *given, *options)
+    found = run("tune", *given, *options, "--no-cross-validation")
     assert found.exit_code == 0, found.output
     rates = run("rates", "--chain", chain, files[0], "--trigger", tmp_path / "tuned.toml", "--threads", 1)
     assert rates.exit_code == 0, rates.output
