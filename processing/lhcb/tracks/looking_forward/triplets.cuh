@@ -70,8 +70,11 @@ __device__ void search_initial_windows(const Parameters& p, const scifi_event& h
     const long_track_parameters& parameters = *p.long_track_parameters;
     const ut_prediction& track = search.track;
     const stereo_cuts stereo{p.stereo_margin, 0.f};
+    if (threadIdx.x >= n_scifi_x_layers) return;
+    // Before the loop: in it, the compiler for GPUs spills registers.
+    const bend_in_memory of_track{track_bend(parameters, track.line)};
+    const bend_at_kink bend = of_track.at(track.kink());
     for (uint32_t i = threadIdx.x; i < n_scifi_x_layers; i += blockDim.x) {
-        const bend_at_kink bend = bend_in_memory(track_bend(parameters, track.line)).at(track.kink());
         const uint32_t layer = x_layer(i), partner = stereo_partner(layer);
         x_layer_window window;
         window.z = z_in_layer(parameters, track, layer);

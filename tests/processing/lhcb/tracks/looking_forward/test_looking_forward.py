@@ -151,7 +151,7 @@ CHANGES: dict[str, dict[str, float | int]] = {
     "another curvature": {"triplet_curvature": -1e-5},
     "a smaller chi2": {"max_triplet_chi2": 0.1},
     "two triplets": {"n_triplets": 2},
-    "32 triplets": {"n_triplets": 32, "max_triplet_chi2": 50.0},
+    "a larger chi2": {"max_triplet_chi2": 50.0},
     "six x hits": {"min_x_hits": 6},
     "a small spread": {"max_spread": 0.3},
     "a narrow tolerance in x": {"x_tolerance": 0.1},
