@@ -28,6 +28,7 @@ from benchmarks.cpu.revision import RevisionError, built
 from benchmarks.cpu.scan import BATCH_EVENTS, MEP_EVENTS, figures_of, scan, table_of
 from benchmarks.lhcb.real_events import CHAIN
 from hltnode.daemon.commands.result_files import ResultParser
+from hltnode.processing.framework.backends.interface import BackendError
 
 TURNS = 15
 LEAST = 0.4
@@ -128,7 +129,7 @@ def _compare_kernels(chosen: argparse.Namespace, samples: Sequence[Sample], cons
 def _scan(chosen: argparse.Namespace, shared: Path, console: Console) -> int:
     try:
         points = scan(chosen.sequence, shared, chosen.turns, chosen.events, chosen.threads)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, BackendError) as error:
         print(error, file=sys.stderr)
         return 2
     console.print(table_of(chosen.sequence, points))

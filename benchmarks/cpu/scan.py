@@ -1,8 +1,9 @@
 """Events per second of a sequence over the events of a batch and the threads: `python -m benchmarks cpu --scan`.
 
 All points are measured in turn, in one process, with their memory allocated and touched before. Each takes the same
-events: the seven real events in MEPs of 64, or simulated ones. A batch has a number of whole MEPs. Medians; the spread
-between turns tells how far other work on the machine changed them.
+events: the seven real events in MEPs of 64. A batch has a number of whole MEPs. The largest batches take turns in all
+workspaces, so at every point one batch is filled while another computes. Medians; the spread between turns tells how
+far other work on the machine changed them.
 """
 
 import os
@@ -21,12 +22,20 @@ from benchmarks.lhcb.real_events import CHAIN, geometry_folder, real_events
 from benchmarks.measure import Throughput, in_turn
 from benchmarks.profile import ProfiledSequence
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.framework.offline_runner import WORKSPACES, EncodedMep, encode_mep
 
 MEP_EVENTS = 64
 BATCH_EVENTS = (64, 128, 256, 512, 1024, 2048, 4096)
-USUAL_EVENTS = 512
 TURNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedMep(EncodedMep):
+    """A MEP that stands many times in a batch. It takes memory once, so the bound of held memory ends no batch."""
+
+    @property
+    def held_bytes(self) -> int:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +63,12 @@ def scan(
     batches: Sequence[int] = BATCH_EVENTS,
     threads: Sequence[int] | None = None,
 ) -> list[Point]:
-    """Measure every pair of a number of events and of threads. Raises FileNotFoundError without the real events."""
+    """Measure every pair of a number of events and of threads. Raises FileNotFoundError without the real events, and
+    BackendError if the memory of all pairs together is short."""
     events = list(islice(cycle(real_events(shared)), MEP_EVENTS))
     mep = encode_mep(CHAIN.with_sequence(sequence), events, encoding="retina")
     pairs = [(n, k) for n in batches for k in threads or threads_of_machine()]
-    runs = [partial(_engine(sequence, mep, n, k, shared).throughput, _meps(mep, max(batches))) for n, k in pairs]
+    runs = [partial(_engine(sequence, mep, n, k, shared).throughput, meps_of_turn(mep, max(batches))) for n, k in pairs]
     taken = in_turn(runs, turns)
     return [_point(n, k, found) for (n, k), found in zip(pairs, taken, strict=True)]
 
@@ -71,9 +81,10 @@ def _engine(sequence: str, mep: EncodedMep, events: int, threads: int, shared: P
     return ProfiledSequence(sequence, geometry_folder(shared), limits, threads)
 
 
-def _meps(mep: EncodedMep, largest: int) -> list[EncodedMep]:
-    """Events for one of the largest batches, which several smaller ones share."""
-    return [mep] * (largest // MEP_EVENTS)
+def meps_of_turn(mep: EncodedMep, largest: int) -> list[EncodedMep]:
+    """Events for one of the largest batches in each workspace; smaller batches share them."""
+    shared = _SharedMep(mep.events, mep.data, mep.fragments, mep.unknown_types)
+    return [shared] * (WORKSPACES * largest // MEP_EVENTS)
 
 
 def _point(events: int, threads: int, found: Sequence[Throughput]) -> Point:

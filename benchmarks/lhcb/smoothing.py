@@ -51,7 +51,7 @@ def run(shared: Path) -> Iterator[Result]:
 
 
 def hits_of_tracks(sequence: ProfiledSequence, mep: EncodedMep) -> list[list[int]]:
-    """Number of VELO hits of each long track of the seven events."""
+    """Number of VELO hits of each long track, for each event of the MEP."""
     (batch,) = sequence.runner.run([mep])
     states = batch.workspace.output.lists[SMOOTHED_STATES.name]
     return [np.bincount(tracks).tolist() for tracks in list(states.of_events("state_track"))[: batch.meps[0].n_events]]

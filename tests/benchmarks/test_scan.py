@@ -8,7 +8,11 @@ import pytest
 from rich.console import Console
 
 from benchmarks.cpu import command
-from benchmarks.cpu.scan import MEP_EVENTS, Point, figures_of, scan, table_of, threads_of_machine
+from benchmarks.cpu.scan import MEP_EVENTS, Point, figures_of, meps_of_turn, scan, table_of, threads_of_machine
+from benchmarks.lhcb.real_events import CHAIN, real_events
+from hltnode.processing.framework.backends.interface import BackendError
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import MAX_HELD_BYTES, WORKSPACES, batches_of, encode_mep
 
 POINTS = [
     Point(64, 1, 8000.0, 7000.0, 9000.0, 120.0),
@@ -51,6 +55,25 @@ def test_batches_of_one_and_of_two_meps_are_measured_in_turn(shared: Path) -> No
     for point in points:
         assert 0.0 < point.lowest <= point.per_second <= point.highest
         assert point.cpu_us > 0.0
+
+
+def test_the_largest_batch_fills_every_workspace_in_a_turn(shared: Path) -> None:
+    mep = encode_mep(CHAIN.with_sequence("velo"), real_events(shared)[:1] * MEP_EVENTS, encoding="retina")
+    largest = 64 * MEP_EVENTS
+    batches = list(batches_of(meps_of_turn(mep, largest), BatchLimits(events=largest, input_bytes=256 << 20)))
+    assert mep.held_bytes * largest // MEP_EVENTS > MAX_HELD_BYTES
+    assert [sum(it.n_events for it in batch) for batch in batches] == [largest] * WORKSPACES
+
+
+def test_a_scan_without_enough_memory_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shared: Path
+) -> None:
+    def short(*_: object) -> None:
+        raise BackendError("3 slots need 8 GiB")
+
+    monkeypatch.setattr("hltnode.processing.framework.engine.Engine.require_memory", short)
+    assert command.main(["--scan", "--events", "64", "--threads", "1"], shared) == 2
+    assert "3 slots need 8 GiB" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--events", "100"], ["--events", "0"], ["--threads", "0"]])

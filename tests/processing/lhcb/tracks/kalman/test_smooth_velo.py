@@ -184,8 +184,9 @@ def test_an_impossible_momentum_gives_finite_states_and_touches_no_other_track(t
 
 
 @pytest.mark.parametrize("common", [False, True])
-@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("more", [-1, 0, 1, 3])
 def test_an_event_with_too_many_states_is_flagged_and_keeps_its_first_tracks(more: int, common: bool) -> None:
+    """With 3 more, the last track comes when all places are taken."""
     rng = np.random.default_rng(37)
     n_long, rest = divmod(MAX_SMOOTHED_STATES + more - 3, 26)
     tracks = [flown(rng, 26, qop=1e-4).track for _ in range(n_long)]
