@@ -12,8 +12,11 @@ from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 @dataclass(frozen=True, config=VALIDATED)
 class VeloLargeClusters(LineType):
-    """A forward VELO track above `min_eta` with at least `min_clusters` large clusters, as a particle has that ionises
-    more than others. `velo_large_clusters` counts them, for tracks above η = 4.99 with five hits."""
+    """A forward VELO track above `min_eta` with at least `min_clusters` large clusters.
+
+    Particles that ionise more than others leave them. `velo_large_clusters` counts them, for tracks above η = 4.99 with
+    five hits.
+    """
 
     input = velo_tracks
     histograms = (

@@ -9,6 +9,7 @@ import pytest
 
 from hltnode.processing.lhcb.lines.half_lines import LINES as OF_HALVES
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.lhcb.lines.both_sides import BOTH_SIDES, sides_of
 from tests.processing.lhcb.lines.candidates import Event, case_of, event_with
 from tests.processing.lhcb.lines.plain_lines import PLAIN_LINES, SCALES
@@ -48,6 +49,12 @@ def test_the_menu_has_the_lines_and_the_scales_of_the_description() -> None:
     assert set(NAMES) == set(PLAIN_LINES) == set(BOTH_SIDES)
     scales = {line.name: (line.prescale, line.postscale) for line in LINES}
     assert scales == {name: SCALES.get(name, (1, 1)) for name in NAMES}
+
+
+@pytest.mark.parametrize("line", LINES, ids=NAMES)
+def test_the_description_of_a_line_is_a_whole_sentence(line: LineType) -> None:
+    """It is the first line of the docstring, in the reference and in the document of a TCK."""
+    assert line.line().description.endswith(".")
 
 
 @pytest.mark.parametrize("line", NAMES)

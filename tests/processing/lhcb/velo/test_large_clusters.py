@@ -412,6 +412,14 @@ def test_the_largest_of_two_clusters_with_one_id_counts() -> None:
     assert_as_oracle([[bank]], [[bank]])
 
 
+def test_the_largest_cluster_counts_though_it_comes_first() -> None:
+    """Two words of one place, the larger one isolated: a damaged bank."""
+    place = 5 << 8 | 7 << 14
+    bank = bank_of(LhcbBankType.VP, 2, 3, np.array([1 << 31 | 0x33 | place, 0x01 | place], np.uint32))
+    ids = np.full(2, 2 << 28 | 3 << 18 | 14 << 8 | 20, np.uint32)
+    assert Banks([[bank]]).run([ids], [straight(2)], ALL) == [([4, 4], [2])]
+
+
 def test_the_whole_sequence_counts_as_the_oracle_in_simulated_events() -> None:
     assert_whole_sequence_as_oracle(full_events(4, 3, "superpixel", nu=7.6), None)
 
