@@ -377,7 +377,7 @@ def test_a_sensor_in_two_banks() -> None:
     first = np.array([0x11 | 5 << 8 | 7 << 14, 0x22 | 5 << 8 | 7 << 14], np.uint32)
     event = [
         bank_of(LhcbBankType.VP, 2, 9, first),
-        bank_of(LhcbBankType.VP, 2, 150, first | np.uint32(0x44)),
+        bank_of(LhcbBankType.VP, 2, 150, np.array([0x44 | 5 << 8 | 7 << 14], np.uint32)),
     ]
     mep = encode_mep(CHAIN, [event])
     (one, begin, size), other = mep.fragments
