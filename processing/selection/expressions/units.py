@@ -4,8 +4,9 @@ A value with a unit is written `1.5 * GeV`. Values stay in double precision unti
 rounded once to single precision.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Self, Union
 
 Number = int | float
@@ -13,26 +14,47 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Powers of mm, MeV and rad."""
+    """Powers of mm, MeV and rad.
+
+    Each operation of a line looks its unit up, and `tune` records lines thousands of times. So the hash is kept, and
+    equal products and powers are mostly the same object.
+    """
 
     length: Fraction = Fraction(0)
     energy: Fraction = Fraction(0)
     angle: Fraction = Fraction(0)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.length, self.energy, self.angle)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __mul__(self, other: "Unit") -> "Unit":
-        return Unit(self.length + other.length, self.energy + other.energy, self.angle + other.angle)
+        return _product(self, other)
 
     def __truediv__(self, other: "Unit") -> "Unit":
-        return self * other.to_the(-1)
+        return _product(self, other.to_the(-1))
 
     def to_the(self, power: int | Fraction) -> "Unit":
         """The unit of a power of a value."""
-        return Unit(self.length * power, self.energy * power, self.angle * power)
+        return _power(self, power)
 
     def __str__(self) -> str:
         names = ((self.length, "mm"), (self.energy, "MeV"), (self.angle, "rad"))
         factors = [name if power == 1 else f"{name}^{power}" for power, name in names if power]
         return " ".join(factors) or "no unit"
+
+
+@lru_cache
+def _product(left: Unit, right: Unit) -> Unit:
+    return Unit(left.length + right.length, left.energy + right.energy, left.angle + right.angle)
+
+
+@lru_cache
+def _power(unit: Unit, power: int | Fraction) -> Unit:
+    return Unit(unit.length * power, unit.energy * power, unit.angle * power)
 
 
 NO_UNIT = Unit()

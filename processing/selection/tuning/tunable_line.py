@@ -87,30 +87,43 @@ class TunableLine:
 
     def constants(self, values: Values) -> list[Any]:
         """The constant of each slot: float32 or uint32. Raises TuningError outside of the ranges of the cuts."""
-        found = []
-        for place, slot in enumerate(self._slots):
-            key = (place, tuple(values[i] for i in slot.cuts))
-            if key not in self._known:
-                self._keep(key, self._constant(slot, values))
-            found.append(self._known[key])
-        return found
+        return [self._kept_constant(place, values) for place in range(len(self._slots))]
 
     def recorded_constants(self, values: Values) -> list[Any]:
         """The same constants, all from one recording of the line with these cuts."""
         root = self._recorded(values, range(len(self.cuts)))
         return [_value(_at(root, slot.path)) for slot in self._slots]
 
-    def selected(self, leaves: Sequence[NDArray[Any]], values: Values) -> Bools:
-        """bool[candidates]: the stored candidates that the line selects. leaves: the values of `roots`."""
-        n = len(leaves[0])
+    @property
+    def cuts_of_conditions(self) -> tuple[tuple[int, ...], ...]:
+        """The places of the cuts that each condition depends on. A candidate must meet all conditions."""
+        return tuple(
+            tuple(sorted({cut for place in _slot_places(form) for cut in self._slots[place].cuts}))
+            for form in self._conjuncts
+        )
+
+    def meeting(self, leaves: Sequence[NDArray[Any]], condition: int, values: Values) -> Bools:
+        """bool[candidates]: the stored candidates that meet one condition. leaves: the values of `roots`."""
+        form, n = self._conjuncts[condition], len(leaves[0])
         given: list[Any] = [
             Truth(leaves[first], leaves[first + 1]) if is_truth else leaves[first] for first, is_truth in self._leaves
         ]
-        slots = [np.broadcast_to(constant, n) for constant in self.constants(values)]
-        passed = np.ones(n, np.bool_)
-        for form in self._conjuncts:
-            passed &= _computed(form, given, slots).true
+        slots = {place: np.broadcast_to(self._kept_constant(place, values), n) for place in _slot_places(form)}
+        return np.asarray(_computed(form, given, slots).true)
+
+    def selected(self, leaves: Sequence[NDArray[Any]], values: Values) -> Bools:
+        """bool[candidates]: the stored candidates that the line selects. leaves: the values of `roots`."""
+        passed = np.ones(len(leaves[0]), np.bool_)
+        for condition in range(len(self._conjuncts)):
+            passed &= self.meeting(leaves, condition, values)
         return passed
+
+    def _kept_constant(self, place: int, values: Values) -> Any:
+        slot = self._slots[place]
+        key = (place, tuple(values[i] for i in slot.cuts))
+        if key not in self._known:
+            self._keep(key, self._constant(slot, values))
+        return self._known[key]
 
     def _constant(self, slot: _Slot, values: Values) -> Any:
         constant = _value(_at(self._recorded(values, slot.cuts), slot.path))
@@ -300,7 +313,17 @@ def _value(constant: Node) -> Any:
     return np.float32(float.fromhex(constant.payload)) if constant.kind is Kind.FLOAT else np.uint32(constant.payload)
 
 
-def _computed(form: _Form, leaves: Sequence[Any], slots: Sequence[Any]) -> Any:
+def _slot_places(form: _Form) -> Iterator[int]:
+    """The slots of a form."""
+    match form:
+        case _SlotPlace():
+            yield form.place
+        case _Operation():
+            for arg in form.args:
+                yield from _slot_places(arg)
+
+
+def _computed(form: _Form, leaves: Sequence[Any], slots: Mapping[int, Any]) -> Any:
     match form:
         case _Leaf():
             return leaves[form.place]

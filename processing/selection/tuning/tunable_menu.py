@@ -13,9 +13,10 @@ from hltnode.processing.selection.tuning.stored_events import StoredEvents
 from hltnode.processing.selection.tuning.tunable_line import TunableLine, Values
 
 MAX_KEPT_BYTES = 8 << 20
-"""Decisions kept for each line, one bit for each event: those of 4,096 choices of cuts for 16,000 events."""
+"""Decisions kept for each line, one bit for each event: those of 4,096 choices of cuts for 16,000 events. As much again
+for its candidates, one bit for each and each condition with a value of its cut."""
 LEAST_KEPT = 64
-"""Choices of cuts that are kept for any number of events: a sweep tries 26 values of a cut."""
+"""Choices of cuts that are kept for any number of events or candidates: a sweep tries 26 values of a cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,9 @@ class TunableMenu:
         untuned = np.delete(events.fired, [line.place for line in lines], axis=1)
         self._untuned: Bools = np.asarray(untuned.any(axis=1))
         self._kept: list[dict[Values, NDArray[np.uint8]]] = [{} for _ in lines]
-        self._most_kept = max(LEAST_KEPT, 8 * MAX_KEPT_BYTES // max(events.n_events, 1))
+        self._most_kept = _most_kept(events.n_events)
+        self._meeting: list[dict[tuple[int, Values], NDArray[np.uint8]]] = [{} for _ in lines]
+        self._cuts_of_conditions = [line.cuts_of_conditions for line in lines]
         for i, line in enumerate(self.lines):
             differing = np.count_nonzero(self.line_decisions(i, line.base) != events.fired[:, line.place])
             if differing:
@@ -71,11 +74,25 @@ class TunableMenu:
         if values not in kept:
             if len(kept) >= self._most_kept:
                 kept.clear()
-            line, stored = self.lines[place], self.events.lines[place]
+            stored = self.events.lines[place]
             decided = np.zeros(self.events.n_events, np.bool_)
-            decided[stored.event[line.selected(stored.values, values)]] = True
+            decided[stored.event[self._selected(place, values)]] = True
             kept[values] = np.packbits(decided & stored.passes)
         return np.unpackbits(kept[values], count=self.events.n_events).view(np.bool_)
+
+    def _selected(self, place: int, values: Values) -> Bools:
+        """bool[candidates]: those that one of `lines` selects. A condition is computed once for a value of its cuts."""
+        line, stored, kept = self.lines[place], self.events.lines[place], self._meeting[place]
+        n = len(stored.event)
+        selected = np.packbits(np.ones(n, np.bool_))
+        for condition, cuts in enumerate(self._cuts_of_conditions[place]):
+            key = condition, tuple(values[i] for i in cuts)
+            if key not in kept:
+                if len(kept) >= _most_kept(n):
+                    kept.clear()
+                kept[key] = np.packbits(line.meeting(stored.values, condition, values))
+            selected &= kept[key]
+        return np.unpackbits(selected, count=n).view(np.bool_)
 
     def accepted(self, point: Values) -> Bools:
         """bool[events]: whether any line accepts."""
@@ -99,6 +116,11 @@ class TunableMenu:
         for i, (line, part) in enumerate(zip(self.lines, self._slices, strict=True)):
             found[:, line.place] = self.line_decisions(i, point[part])
         return found
+
+
+def _most_kept(n: int) -> int:
+    """Decisions on n events or candidates that are kept."""
+    return max(LEAST_KEPT, 8 * MAX_KEPT_BYTES // max(n, 1))
 
 
 @dataclass(frozen=True, slots=True)

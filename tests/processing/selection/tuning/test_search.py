@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from hltnode.processing.selection.tuning import tunable_menu
 from hltnode.processing.selection.tuning.errors import TuningError
 from hltnode.processing.selection.tuning.search import Goal, Search, reachable_rates, strongest_cuts
 from hltnode.processing.selection.tuning.tunable_menu import Measured, Scales, TunableMenu, parts_of
@@ -25,12 +26,32 @@ def menu() -> TunableMenu:
 
 
 def request(cap: float | None, **other: object) -> TuningRequest:
+    """One search at the cap itself; the correction of the cap has tests of its own."""
     given = {"signals": {"one": 1.0, "two": 1.0}, "max_loss": 0.0, "holdout": 0.3, "seed": 1, "evaluations": 300}
-    return TuningRequest(cap=cap, **(given | {"most_cuts": 10} | other))  # type: ignore[arg-type]
+    return TuningRequest(cap=cap, **(given | {"most_cuts": 10, "cross_validation": False} | other))  # type: ignore[arg-type]
 
 
 def tuned(menu: TunableMenu, cap: float | None, **other: object) -> Tuned:
     return tune(menu, NAMES, request(cap, **other), lambda _: None)
+
+
+@pytest.mark.parametrize("kept", [64, 2])
+def test_decisions_from_kept_conditions_are_those_of_the_line(monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    """In any order of cuts, also when few conditions are kept."""
+    monkeypatch.setattr(tunable_menu, "MAX_KEPT_BYTES", 0)
+    monkeypatch.setattr(tunable_menu, "LEAST_KEPT", kept)
+    menu, rng = small_menu(), np.random.default_rng(3)
+    differing = set()
+    for _ in range(60):
+        for place, line in enumerate(menu.lines):
+            values = tuple(float(rng.choice(cut.levels(5))) for cut in line.cuts)
+            stored = menu.events.lines[place]
+            expected = np.zeros(menu.events.n_events, np.bool_)
+            expected[stored.event[line.selected(stored.values, values)]] = True
+            expected &= stored.passes
+            assert np.array_equal(menu.line_decisions(place, values), expected)
+            differing.add((place, expected.sum()))
+    assert len(differing) > 3 * len(menu.lines)
 
 
 def test_the_search_is_as_good_as_the_best_of_every_choice_on_the_grid(menu: TunableMenu) -> None:
