@@ -28,7 +28,15 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.commands.demo_processes import STOP_SECONDS, DemoError, child, free_ports, get, wait_until_running
+from hltnode.daemon.commands.demo_processes import (
+    STOP_SECONDS,
+    DemoError,
+    child,
+    free_ports,
+    get,
+    new_node_name,
+    wait_until_running,
+)
 from hltnode.daemon.commands.guard import guarded_folder
 from hltnode.daemon.commands.stream_demo import StreamPlan, run_stream_demo, show_stream
 from hltnode.daemon.commands.terminal import echo
@@ -207,7 +215,7 @@ def run_demo(scratch: Path, plan: DemoPlan) -> dict[str, Any]:
         config.write_text(
             f"""
 [node]
-name = "demo"
+name = "{new_node_name()}"
 [network]
 data = "{data}"
 control = "{control}"
@@ -299,7 +307,7 @@ format = "console"
         "decisions": received.decisions,
         "accepted": status["events"]["accepted"],
         "accepted_by_line": status["events"]["accepted_by_line"],
-        "files": {str(path): path.stat().st_size for path in sorted(plan.output.glob(f"demo_{session}_*.mdf"))},
+        "files": {str(path): path.stat().st_size for path in sorted(plan.output.glob(f"{status['node']}_{session}_*.mdf"))},
         "metrics": picked,
         "accounting": accounts,
         "accounting_closes": closes(accounts)

@@ -19,16 +19,25 @@ from hltnode.daemon.commands.tied import tied
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _given: set[int] = set()
+"""Ports that `free_ports` has returned."""
 FIRST_PORT = 10_000
 TRIES = 10_000
 PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
-# Processes of a test run that all start from the same seed must not choose the same ports.
+# Processes of a test run that all start from the same seed must not choose the same ports and names.
 _RANDOM = random.SystemRandom()
-"""Ports that `free_ports` has returned."""
 
 
 class DemoError(RuntimeError):
     """The demo failed; the message is the reason."""
+
+
+def new_node_name() -> str:
+    """The name of a node that no other demo has.
+
+    A node finishes what the journal of its name has left. A demo that was killed leaves a run there, which would take
+    the events of the next demo in the same folder for events that it has already.
+    """
+    return f"demo-{_RANDOM.getrandbits(32):08x}"
 
 
 @contextlib.contextmanager

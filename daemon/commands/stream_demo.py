@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from hltnode.daemon.commands.common import console
-from hltnode.daemon.commands.demo_processes import STOP_SECONDS, DemoError, child, free_ports, get, wait_until_running
+from hltnode.daemon.commands.demo_processes import (
+    STOP_SECONDS,
+    DemoError,
+    child,
+    free_ports,
+    get,
+    new_node_name,
+    wait_until_running,
+)
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.processing.framework.backends.factory import create_backend
@@ -81,7 +89,7 @@ def run_stream_demo(scratch: Path, plan: StreamPlan) -> dict[str, Any]:
             raise DemoError(f"no window in {plan.n} sub-slices: expected a longer stream (-n)")
         decided, status, is_killed = _send(scratch, plan, stream, n_slices, SUB_SLICES + streaming.margins, progress)
     found = [window for decision in decided for window in windows_of(decision)]
-    paths = sorted(plan.output.glob(f"demo_{status['session']}_*accepted*.mdf"))
+    paths = sorted(plan.output.glob(f"{status['node']}_{status['session']}_*accepted*.mdf"))
     records = [window for path in paths for window in _records(path)]
     length = SUB_SLICES * streaming.sub_slice_ns
     missing, more = Counter(true) - Counter(found), Counter(found) - Counter(true)
@@ -199,7 +207,7 @@ def _send(
     config.write_text(
         f"""
 [node]
-name = "demo"
+name = "{new_node_name()}"
 [network]
 data = "{data}"
 control = "{control}"

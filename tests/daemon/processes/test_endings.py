@@ -30,6 +30,8 @@ WITH_A_REPORT = {"replay"}
 SECONDS_AFTER_THE_HANDLER = [0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0, 6.0]
 COPIES = 50
 SECONDS_OF_HELPERS = 10.0
+NOTED_BYTES = 4096
+"""A journal of this size has notes of several batches."""
 NAMES = {signal.SIGINT: b"interrupted", signal.SIGTERM: b"terminated"}
 
 
@@ -140,22 +142,22 @@ def test_a_signal_ends_every_command_at_every_moment(
     check_ending(name, number, seconds, events, tmp_path)
 
 
-def test_a_killed_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
+def test_a_killed_demo_leaves_no_process_and_no_folder_and_the_next_one_is_not_disturbed(tmp_path: Path) -> None:
+    scratch, folder = tmp_path / "scratch", tmp_path / "demo"
     scratch.mkdir()
     log = tmp_path / "log"
-    options = ["--chain", "raw", "-n", "40", "--repeat", "10000", "--feeders", "1"]
+    command = [sys.executable, "-m", "hltnode.daemon", "demo", "--chain", "raw", "--feeders", "1", "-o", str(folder)]
     with log.open("wb") as said:
         demo = subprocess.Popen(
-            [sys.executable, "-m", "hltnode.daemon", "demo", *options, "-o", str(tmp_path / "demo")],
+            [*command, "-n", "40", "--repeat", "10000"],
             stdout=said,
             stderr=said,
             start_new_session=True,
             env={**os.environ, "TMPDIR": str(scratch)},
         )
     try:
-        # The feeder starts when the node runs.
-        while not {"serve", "replay"} <= {part for pid in in_session(demo.pid) for part in command_of(pid).split()}:
+        # The journal of a run that has decisions, and that nothing ends.
+        while not any(path.stat().st_size > NOTED_BYTES for path in folder.glob("*.journal")):
             assert demo.poll() is None, log.read_text()
             time.sleep(0.05)
         demo.kill()
@@ -165,6 +167,8 @@ def test_a_killed_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     finally:
         for pid in in_session(demo.pid):
             os.kill(pid, signal.SIGKILL)
+    after = subprocess.run([*command, "-n", "40", "--repeat", "2"], capture_output=True, text=True, timeout=200)
+    assert after.returncode == 0, after.stdout + after.stderr
 
 
 def test_ctrl_c_ends_without_a_traceback_before_the_handlers_are_imported() -> None:
