@@ -32,6 +32,7 @@ from hltnode.daemon.commands.progress import event_progress
 from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.selection.options import ReportOption, check_files, counted_events, described
 from hltnode.daemon.commands.terminal import echo
+from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import (
     DamageLog,
@@ -202,6 +203,7 @@ def tune(
         deciding.engine.close()
         _check_kinds(events, minbias, signals)
         menu = TunableMenu(lines, events, event_rate.hz)
+        keep_heap()
         with event_progress("search", None, "choices") as progress:
             tuned = tune_menu(menu, configuration.line_names, request, progress)
         text, tuned_trigger = _tuned_configuration(known, configuration, menu, tuned.point, trigger, output, sequence)

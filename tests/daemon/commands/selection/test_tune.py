@@ -234,6 +234,17 @@ def test_a_file_without_a_readable_event_is_refused_with_its_name_and_damage(fol
     )
 
 
+def test_the_arrays_of_the_search_stay_in_the_heap(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[bool] = []
+    monkeypatch.setattr("hltnode.daemon.commands.selection.tune.keep_heap", lambda: calls.append(True))
+    options = ("--tune", "Hlt1MicroBias.min_tracks=20:80", "--evaluations", 100, "--no-cross-validation")
+    found = tune(folder, *options, "--json", tmp_path / "t.json")
+    assert found.exit_code == 0, found.output
+    assert calls == [True]
+
+
 def test_without_scipy_the_command_ends_before_the_work_and_names_the_extra(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
