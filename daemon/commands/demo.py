@@ -284,7 +284,7 @@ format = "console"
             exit_code = node.wait(STOP_SECONDS)
             if exit_code:
                 raise DemoError(f"the node ended with exit code {exit_code}")
-    accounts, session = status["accounting"], status["session"]
+    accounts, files = status["accounting"], f"{status['node']}_{status['session']}_*.mdf"
     picked = pick_metrics(metrics)
     # The time starts with the first fragments, not with the first decision: few events make one batch, with all
     # decisions at once.
@@ -307,7 +307,7 @@ format = "console"
         "decisions": received.decisions,
         "accepted": status["events"]["accepted"],
         "accepted_by_line": status["events"]["accepted_by_line"],
-        "files": {str(path): path.stat().st_size for path in sorted(plan.output.glob(f"{status['node']}_{session}_*.mdf"))},
+        "files": {str(path): path.stat().st_size for path in sorted(plan.output.glob(files))},
         "metrics": picked,
         "accounting": accounts,
         "accounting_closes": closes(accounts)
