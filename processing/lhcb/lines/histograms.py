@@ -144,6 +144,12 @@ _LONG = (
               description="azimuth of a long track"),
     Histogram("long_chi2", lambda t: t.full_chi2, 50, 0, 5, of=long_tracks,
               description="chi2 of a long track per degree of freedom"),
+    # Of both charges, for the polarity of the magnet: bins of equal |x| are compared.
+    *(
+        Histogram(f"long_x_{name}", lambda t: t._end_x, 32, -3.2 * m, 3.2 * m, of=long_tracks, where=where,
+                  description=f"x of a {name} long track behind the SciFi tracker")
+        for name, where in (("positive", lambda t: t.is_positive), ("negative", lambda t: ~t.is_positive))
+    ),
     Histogram("long_ip_chi2", lambda t: log(t.ip_chi2), 50, -5, 10, of=long_tracks, where=lambda t: t.ip_chi2 > 0,
               prescale=ONE_IN_TEN, description="logarithm of the IP chi2 of a long track"),
 )  # fmt: skip
