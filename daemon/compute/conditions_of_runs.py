@@ -141,10 +141,10 @@ class ConditionsOfRuns:
         except BaseException:
             followed.current = before
             raise
-        for follow in self.followers:
-            follow(chosen.constants, chosen.measured, chosen.tck)
         # The values of the last run belong to its conditions.
         self._counts.collect()
+        for follow in self.followers:
+            follow(chosen.constants, chosen.measured, chosen.tck)
         self._measurements.use(chosen.measured, given=self.folder is not None)
         numbers: dict[str, object] = dict(chosen.trigger.conditions)
         numbers |= {each.name: round(each.configured, 6) for each in chosen.measured if each.follows}
