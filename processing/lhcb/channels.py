@@ -54,7 +54,8 @@ def counted_channels(constants: Constants) -> tuple[CountedChannels, ...]:
             made.append(CountedChannels(groups=groups, histogram=VELO_ASICS, group_of_bin=number, masked=masked))
         elif groups.name == SCIFI_SIPM:
             bits = _bits(constants[scifi_read_out.name].view(scifi_read_out.dtype)["masked"][0])
-            masked = bits[: len(number) * CHANNELS_PER_SIPM].reshape(-1, CHANNELS_PER_SIPM).all(axis=1)
+            of_sipm = bits[: len(number) * CHANNELS_PER_SIPM].reshape(-1, CHANNELS_PER_SIPM)
+            masked = np.logical_and.reduce(of_sipm, axis=1)
             made.append(CountedChannels(groups=groups, histogram=SCIFI_SIPMS, group_of_bin=number, masked=masked))
         elif groups.name == UT_LANE:
             geometry = constants[ut_geometry.name].view(ut_geometry.dtype)[0]

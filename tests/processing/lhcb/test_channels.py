@@ -32,7 +32,9 @@ MASKS = {"masked_velo_asics": (300,), "masked_scifi_sipms": (4097,), "masked_ut_
 
 
 @cache
-def run(masks: tuple[tuple[str, tuple[int, ...]], ...] = ()) -> tuple[Engine, NDArray[np.uint32], Mapping[str, object]]:
+def run(
+    masks: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> tuple[Engine, NDArray[np.uint32], Mapping[str, NDArray[np.int64]]]:
     """The engine and the counts of its histograms, with all events in those of the channels; the hits by NumPy."""
     histograms = tuple(
         replace(each, prescale=1.0) if each.name in KINDS.values() else each for each in CHAIN.histograms
@@ -54,7 +56,7 @@ def run(masks: tuple[tuple[str, tuple[int, ...]], ...] = ()) -> tuple[Engine, ND
     for batch in runner.run(encode_meps(chain, full_events(EVENTS, 5), 16)):
         for each in groups:
             hits[each.name] += tool.count(each, constants, batch.workspace)
-    counts = runner.take_histogram_counts()
+    counts = runner.take_histogram_counts().astype(np.uint32)
     engine.close()
     return engine, counts, hits
 

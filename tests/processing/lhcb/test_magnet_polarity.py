@@ -8,7 +8,6 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
 from hltnode.processing.framework.backends.factory import create_backend
@@ -65,7 +64,7 @@ def reconstructed(
     runner = OfflineRunner(engine)
     for _ in runner.run(encode_meps(chain, events(truth, excess=excess), 16)):
         pass
-    counts: NDArray[np.uint32] = runner.take_histogram_counts()
+    counts = runner.take_histogram_counts().astype(np.uint32)
     conditions = DetectorConditions(engine.measured, engine.histograms)
     conditions.add(1, counts)
     engine.close()
