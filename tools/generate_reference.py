@@ -26,6 +26,7 @@ from hltnode.daemon.cli import command_names, import_command
 from hltnode.daemon.common.vocabulary import CloseReason, DecisionThread, ThreadSetting
 from hltnode.daemon.configuration.description import default, limits, type_name
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
+from hltnode.daemon.monitoring.channel_monitor import FINDINGS, ChannelReading
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading
 from hltnode.daemon.monitoring.health import Health
@@ -51,6 +52,7 @@ OPEN_LABELS = {
     "collection": "tracks",
     "histogram": "pv_z",
     "quantity": "beam_x",
+    "kind": "VELO ASIC",
     "name": "west",
     "run": "0",
     "filesystem": "",
@@ -62,6 +64,7 @@ OPEN_LABELS = {
 EXAMPLE_CONDITION = ConditionReading(
     name=OPEN_LABELS["quantity"], unit="", configured=0.0, tolerance=0.0, measured=None, values=0
 )
+EXAMPLE_CHANNELS = ChannelReading(kind=OPEN_LABELS["kind"], condition="", hits=0, found=dict.fromkeys(FINDINGS, ()))
 EXAMPLE_GPU = GpuReadings(
     name="",
     uuid="",
@@ -340,6 +343,7 @@ def example_collector() -> NodeCollector:
             lost_feeders=(OPEN_LABELS["name"],),
             gpu=EXAMPLE_GPU,
             detector_conditions=(EXAMPLE_CONDITION,),
+            channels=(EXAMPLE_CHANNELS,),
         ),
         SlotMemory(0, 0, 0, 0),
         health_ns=0,

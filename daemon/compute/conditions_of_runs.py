@@ -141,6 +141,8 @@ class ConditionsOfRuns:
         except BaseException:
             followed.current = before
             raise
+        # The values of the last run belong to its conditions.
+        self._counts.collect()
         for follow in self.followers:
             follow(chosen.constants, chosen.measured, chosen.tck)
         self._measurements.use(chosen.measured, given=self.folder is not None)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.channel_groups import CountedChannels
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
@@ -126,6 +127,8 @@ class Engine(Protocol):
     def histograms(self) -> tuple[HistogramShape, ...]: ...
     @property
     def measured(self) -> tuple[MeasuredQuantity, ...]: ...
+    @property
+    def channels(self) -> Callable[[Mapping[str, NDArray[np.uint8]]], tuple[CountedChannels, ...]]: ...
     @property
     def tck(self) -> int: ...
     @property

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.daemon.monitoring.channel_monitor import ChannelReading
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading
 from hltnode.daemon.monitoring.metrics.gpu import GpuReadings
 from hltnode.protocol.transport.run_control_messages import RunState
@@ -55,3 +56,5 @@ class NodeState:
     """Readings of the GPU that computes; None without a GPU, or if they cannot be read."""
     detector_conditions: Sequence[ConditionReading] = ()
     """Numbers of the detector that histograms measure."""
+    channels: Sequence[ChannelReading] = ()
+    """Groups of channels whose hits differ from those of their neighbours."""

@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.daemon.compute.conditions_of_runs import ConditionsOfRuns
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.compute.histogram_tally import HistogramTally
@@ -16,6 +19,7 @@ from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.machine.quiet_collector import QuietCollector
 from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.machine.thread_scheduling import ThreadScheduling
+from hltnode.daemon.monitoring.channel_monitor import ChannelMonitor, ChannelReading
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
 from hltnode.daemon.monitoring.health import Health
@@ -81,8 +85,10 @@ class NodeCore:
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
         self.detector_conditions = DetectorConditions(engine.measured, engine.histograms)
-        self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns, self.detector_conditions.add)
+        self.channels = ChannelMonitor(engine.channels, engine.histograms)
+        self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns, self._count)
         self.conditions_of_runs = ConditionsOfRuns(engine, followed, self.detector_conditions, self.tally)
+        self.conditions_of_runs.followers.append(lambda constants, _measured, _tck: self.channels.use(constants))
         self.notifier = Notifier()
         self.silence = SilentSourceMonitor(
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
@@ -116,6 +122,15 @@ class NodeCore:
     def file_name(self) -> str:
         """First part of the names of this node's files. That of a shadow differs from the productive node's."""
         return f"{self.config.node.name}-shadow" if self.is_shadow else self.config.node.name
+
+    def _count(self, run: int, counts: NDArray[np.uint32]) -> None:
+        self.detector_conditions.add(run, counts)
+        self.channels.add(run, counts)
+
+    def channel_readings(self) -> Sequence[ChannelReading]:
+        """The groups of channels that differ from their neighbours, with the hits of all batches that are done."""
+        self.tally.collect()
+        return self.channels.readings()
 
     def condition_readings(self) -> Sequence[ConditionReading]:
         """The measured numbers of the detector, with the values of all batches that are done."""

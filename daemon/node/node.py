@@ -231,6 +231,7 @@ class Node:
             self.clock,
             core.gpu,
             core.condition_readings,
+            core.channel_readings,
             shadow_of=self.config.shadow.of,
             combiner=self.config.combiner.endpoint,
         )

@@ -13,6 +13,7 @@ from hltnode.daemon.common.log import lines_lost, log_fails
 from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
+from hltnode.daemon.monitoring.channel_monitor import ChannelReading
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading
 from hltnode.daemon.monitoring.metrics.collector import BuildInfo
@@ -34,6 +35,8 @@ SUMMARY_RUNS = 16
 SHOWN_SOURCES = 32
 # A combiner answers every second. The alert HltnodeCombinerSilent has the same time.
 SILENT_SECONDS = 5.0
+# Largest number of groups of channels shown, of each kind and finding.
+SHOWN_CHANNELS = 32
 # Most missing feeders shown.
 SHOWN_MISSING = 64
 
@@ -77,6 +80,7 @@ class NodeStatus:
         clock: ReadingClock,
         gpu: GpuReader,
         conditions: Callable[[], Sequence[ConditionReading]],
+        channels: Callable[[], Sequence[ChannelReading]],
         wall_s: Callable[[], float] = time.time,
         shadow_of: str | None = None,
         combiner: str | None = None,
@@ -93,6 +97,7 @@ class NodeStatus:
         self._clock = clock
         self._gpu = gpu
         self._conditions = conditions
+        self._channels = channels
         self._wall_s = wall_s
         self._shadow_of = shadow_of
         self._combiner = combiner
@@ -131,6 +136,7 @@ class NodeStatus:
             log_fails=log_fails(),
             gpu=self._gpu.readings,
             detector_conditions=self._conditions(),
+            channels=self._channels(),
         )
 
     def full(self) -> dict[str, Any]:
@@ -175,6 +181,7 @@ class NodeStatus:
             },
             "objects": dict(counters.objects),
             "conditions": {each.name: _condition(each) for each in self._conditions()},
+            "channels": {each.kind: _channels(each) for each in self._channels()},
             "error_banks": _error_banks(counters),
             "log_lines_lost": lines_lost(),
             "streaming": streaming_status(counters) if counters.is_streaming else None,
@@ -250,6 +257,17 @@ def _condition(reading: ConditionReading) -> dict[str, Any]:
         "values": reading.values,
         "is_off": reading.is_off,
         "followed": reading.followed,
+    }
+
+
+def _channels(reading: ChannelReading) -> dict[str, Any]:
+    found = reading.found
+    return {
+        "condition": reading.condition,
+        "hits": reading.hits,
+        "compared": found is not None,
+        **{name: list(numbers[:SHOWN_CHANNELS]) for name, numbers in (found or {}).items()},
+        **{f"n_{name}": len(numbers) for name, numbers in (found or {}).items()},
     }
 
 

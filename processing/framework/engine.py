@@ -40,6 +40,7 @@ from hltnode.processing.framework.batch import (
     raw_input,
 )
 from hltnode.processing.framework.chain import Chain
+from hltnode.processing.framework.channel_groups import CountedChannels
 from hltnode.processing.framework.codegen import generated_source, parameter_columns, parameter_words
 from hltnode.processing.framework.collections import Collection, Column, DeclarationError, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
@@ -112,6 +113,7 @@ class Engine:
         line_routing: NDArray[np.uint32] | None = None,
         histograms: Sequence[HistogramShape] = (),
         measured: Sequence[MeasuredQuantity] = (),
+        channels: Callable[[Mapping[str, NDArray[np.uint8]]], tuple[CountedChannels, ...]] = lambda _: (),
         tck: int = 0,
         retain: Retain = (),
     ) -> None:
@@ -142,6 +144,8 @@ class Engine:
         """The histograms of Workspace.take_histogram_counts, in order."""
         self.measured = tuple(measured)
         """The numbers of the constants that histograms measure."""
+        self.channels = channels
+        """Makes the groups of channels whose hits histograms count, for constants of which some are replaced."""
         self.lists = {each.name: each for each in chain.lists}
         """The output lists of BatchOutput.lists, by name."""
         self.streaming = chain.streaming

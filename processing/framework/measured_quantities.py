@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredQuantity:
-    """A number of the detector constants, measured by the median of a histogram.
+    """A number of the detector constants, measured by the median of a histogram, or by the entries of two.
 
     histogram: name of the histogram. configured: the number that the kernels use. tolerance: largest distance of the
     median from it that costs no events. low, high: range of numbers that the kernels may use. All in `unit`. follows:
-    whether a run may take the number that the run before has measured; otherwise it is only compared.
+    whether a run may take the number that the run before has measured; otherwise it is only compared. opposite: if
+    given, the quantity is a sign, right if `histogram` has more entries than the histogram of this name. Both have the
+    same even number of bins, symmetric about 0.
     """
 
     name: str
@@ -20,3 +22,4 @@ class MeasuredQuantity:
     high: float
     unit: str
     follows: bool = True
+    opposite: str = ""

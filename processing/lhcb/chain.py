@@ -31,6 +31,7 @@ from hltnode.processing.lhcb.calorimeter.identify_electrons import identify_elec
 from hltnode.processing.lhcb.calorimeter.measure_showers import measure_showers
 from hltnode.processing.lhcb.calorimeter.pair_electrons import pair_electrons
 from hltnode.processing.lhcb.calorimeter.pair_photons import pair_photons
+from hltnode.processing.lhcb.channels import counted_channels
 from hltnode.processing.lhcb.conditions import CONDITIONS
 from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -372,6 +373,7 @@ CHAIN = TriggerChain.offering(
     conditions=CONDITIONS,
     routing=ROUTING_RULES,
     histograms=HLT1_HISTOGRAMS,
+    channels=counted_channels,
     reported=REPORTED,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,

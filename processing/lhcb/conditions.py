@@ -147,6 +147,10 @@ CONDITIONS: tuple[AnyCondition, ...] = (
         high=UP,
         choices=(DOWN, UP),
         required=True,
+        member="polarity",
+        # Collisions of protons make more positive particles than negative ones (docs/physics/charge-excess.md).
+        more="long_x_positive",
+        fewer="long_x_negative",
     ),
     DetectorCondition(
         name=OPENING,

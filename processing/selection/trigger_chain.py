@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
@@ -15,6 +15,7 @@ from hltnode.processing.algorithms.deliver_lists import DELIVERING, deliver_list
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import BATCH_INPUTS
 from hltnode.processing.framework.chain import Chain
+from hltnode.processing.framework.channel_groups import CountedChannels
 from hltnode.processing.framework.collections import Bound, Column, DeclarationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
@@ -94,6 +95,7 @@ class TriggerChain(Chain):
     reported: report contents of selected objects, parts before their wholes.
     report_words: most words of the selected objects of an accepted event (reports/selected.py); 0: none are written. A
     chain without `reported` writes none.
+    channels: groups of channels of a detector whose hits histograms count; None: none are compared.
     inputs: inputs of lines by the names that line files import.
     display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
     layer above the chain, which does not import it.
@@ -116,6 +118,7 @@ class TriggerChain(Chain):
     conditions: tuple[AnyCondition, ...] = ()
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
     histograms: tuple[Histogram, ...] = ()
+    channels: Callable[[Constants], tuple[CountedChannels, ...]] | None = None
     reported: tuple[Reported, ...] = ()
     report_words: int = SELECTED_WORDS
     inputs: Mapping[str, Input] = field(default_factory=dict)
@@ -425,9 +428,16 @@ class TriggerChain(Chain):
             line_routing=routing_of_lines(self.routing, trigger.line_names),
             histograms=shapes,
             measured=measured_quantities(constants, self.conditions, {shape.name for shape in shapes}),
+            channels=partial(self._counted_channels, constants, frozenset(shape.name for shape in shapes)),
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )
+
+    def _counted_channels(
+        self, constants: Constants, histograms: frozenset[str], changed: Constants
+    ) -> tuple[CountedChannels, ...]:
+        made = () if self.channels is None else self.channels({**constants, **changed})
+        return tuple(each for each in made if each.histogram in histograms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,8 @@
 
 The file is behaviour.json beside CONFIG: the seconds of a batch (`seconds`), whether it hangs (`hang`), how many
 batches fail (`fail`, counted again when `number` changes), the flag of all events (`flag`, of LHCb's chain), the
-position of the beam (`beam_x`) and whether events have primary vertices (`has_pv`).
+position of the beam (`beam_x`), whether events have primary vertices (`has_pv`), and whether one group of channels is
+dead (`dead`).
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.processing.framework.channel_groups import ChannelGroups, CountedChannels
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.lhcb.chain import CHAIN
@@ -32,15 +34,32 @@ LOOK_SECONDS = 0.05
 
 BEAM_X = HistogramShape(name="beam_x", bins=80, low=-4.0, high=4.0)
 HAS_PV = HistogramShape(name="has_pv", bins=2, low=-0.5, high=1.5)
+ASICS = HistogramShape(name="asics", bins=8, low=-0.5, high=7.5)
+DEAD_ASIC = 3
+_ASIC = np.arange(ASICS.bins)
+_NEIGHBOURS = _ASIC[:, None] + np.array([-2, -1, 1, 2])
+CHANNELS = CountedChannels(
+    groups=ChannelGroups(
+        name="ASIC",
+        condition="masked_asics",
+        numbers=_ASIC,
+        exists=np.ones(ASICS.bins, np.bool_),
+        neighbours=np.where(np.isin(_NEIGHBOURS, _ASIC), _NEIGHBOURS, -1),
+    ),
+    histogram=ASICS.name,
+    group_of_bin=_ASIC,
+    masked=np.zeros(ASICS.bins, np.bool_),
+)
 VALUES_PER_EVENT = 100
 
 
 class FlaggingWorkspace(FakeWorkspace):
-    """A fake workspace that adds one flag to all events, and fills two histograms."""
+    """A fake workspace that adds one flag to all events, and fills three histograms."""
 
     flag = 0
     beam_x = 0.0
     has_pv = True
+    dead = False
 
     def submit(self, ended: Callable[[], None]) -> None:
         n = sum(mep.n_events for mep in self._meps)
@@ -48,6 +67,9 @@ class FlaggingWorkspace(FakeWorkspace):
             place = int(np.searchsorted(BEAM_X.edges, type(self).beam_x, side="right"))
             self.counted[place] += np.uint32(VALUES_PER_EVENT * n)
             self.counted[BEAM_X.n_counts + 1 + type(self).has_pv] += np.uint32(n)
+            hits = np.full(ASICS.bins, VALUES_PER_EVENT * n, np.uint32)
+            hits[DEAD_ASIC] *= not type(self).dead
+            self.counted[BEAM_X.n_counts + HAS_PV.n_counts + 1 :][: ASICS.bins] += hits
         super().submit(ended)
 
     @property
@@ -61,7 +83,8 @@ class FlaggingEngine(FakeEngine):
     """A fake engine with such workspaces and the flags of LHCb, which have alerts."""
 
     flags = CHAIN.flag_table
-    histograms = (BEAM_X, HAS_PV)
+    histograms = (BEAM_X, HAS_PV, ASICS)
+    counted = (CHANNELS,)
     measured = (
         MeasuredQuantity(
             name="beam_x", histogram="beam_x", configured=0.05, tolerance=0.1, low=-3.5, high=3.5, unit="mm"
@@ -103,6 +126,7 @@ class BehaviourFile:
             self._behaviour.fail_next = wanted.get("fail", 0)
         FlaggingWorkspace.beam_x = wanted.get("beam_x", 0.0)
         FlaggingWorkspace.has_pv = wanted.get("has_pv", True)
+        FlaggingWorkspace.dead = wanted.get("dead", False)
         FlaggingWorkspace.flag = FlaggingEngine.flags.masks[wanted["flag"]] if "flag" in wanted else 0
 
 

@@ -156,6 +156,15 @@ async def beam_moved(site: Site) -> Steps:
     site.behave()
 
 
+@scenario("HltnodeChannelsOff", "an ASIC without hits", detection=4.0)
+async def dead_channels(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.behave(dead=True)
+    yield
+    site.behave()
+
+
 @scenario("HltnodeNoPrimaryVertices", "events with tracks and no vertices", detection=4.0)
 async def no_vertices(site: Site) -> Steps:
     await running(site)

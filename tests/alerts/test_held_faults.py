@@ -129,6 +129,10 @@ NOT_RECORDED: dict[str, dict[str, list[float | None]]] = {
             16000,
         ],
     },
+    "HltnodeChannelsOff": {
+        'hltnode_channel_groups_off{instance="a:9105", kind="ASIC", finding="dead"}': [0, 0, 1, 1],
+        'hltnode_channel_hits_total{instance="a:9105", kind="ASIC"}': [0, 0, 4000, 8000, 12000, 16000],
+    },
     "HltnodeNoPrimaryVertices": {
         'hltnode_histogram_bucket{instance="a:9105", histogram="has_pv", le="0.5"}': [0, 0, 40, 80, 120, 160],
         'hltnode_histogram_bucket{instance="a:9105", histogram="has_pv", le="+Inf"}': [0, 0, 40, 80, 120, 160],

@@ -24,6 +24,7 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits, request_batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.channel_groups import CountedChannels
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
@@ -196,6 +197,7 @@ class FakeEngine:
     error_types: Mapping[int, str] = {89: "DAQ_ERROR_FRAGMENT_THROTTLED", 92: "DAQ_ERROR_FRAGMENT_MISSING"}
     histograms: tuple[HistogramShape, ...] = ()
     measured: tuple[MeasuredQuantity, ...] = ()
+    counted: tuple[CountedChannels, ...] = ()
     tck = TCK
     memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)
 
@@ -210,6 +212,9 @@ class FakeEngine:
         self.workspaces: list[FakeWorkspace] = []
         self.closed = False
         self._limits = limits
+
+    def channels(self, changed: Mapping[str, NDArray[np.uint8]]) -> tuple[CountedChannels, ...]:
+        return self.counted
 
     def replace_constants(
         self, constants: Mapping[str, NDArray[np.uint8]], measured: Sequence[MeasuredQuantity], tck: int

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from hltnode.daemon.commands.common import end_with_damage, thread_count
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.channel_groups import Contradiction, contradictions
 from hltnode.processing.framework.event_files import DamageLog, read_all_tables
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.offline.chain_tools import installed_tools
-from hltnode.processing.offline.channel_groups import Contradiction, contradictions
 from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.run_conditions import RunConditions

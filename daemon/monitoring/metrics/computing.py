@@ -2,7 +2,7 @@
 
 import math
 
-from hltnode.daemon.monitoring.metrics.rows import counter, counters, gauge, gauges, histogram, histograms
+from hltnode.daemon.monitoring.metrics.rows import Kind, Row, counter, counters, gauge, gauges, histogram, histograms
 
 COMPUTING = (
     # Event building
@@ -179,6 +179,24 @@ COMPUTING = (
         "Largest difference between measured and configured number that costs no events.",
         "quantity",
         lambda r: [(c.name, c.tolerance) for c in r.state.detector_conditions],
+    ),
+    Row(
+        Kind.GAUGE,
+        "channel_groups_off",
+        "Groups of channels that no condition masks and that had no hits (dead), or more than 6 times those of their "
+        "neighbours (noisy), in the last comparison of the run.",
+        ("kind", "finding"),
+        lambda r: [
+            ((each.kind, finding), len(numbers))
+            for each in r.state.channels
+            for finding, numbers in (each.found or {}).items()
+        ],
+    ),
+    counters(
+        "channel_hits",
+        "Hits of a sample of the events, by the kind of the compared groups of channels.",
+        "kind",
+        lambda r: [(each.kind, each.hits) for each in r.state.channels],
     ),
     counters(
         "detector_condition_values",

@@ -1,5 +1,6 @@
 """Histograms as inline SVG: one path each, in the colours of the page."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ from hltnode.processing.framework.histograms import HistogramContent
 
 WIDTH, HEIGHT = 260, 120
 """Size of the area of the bins, in units of the drawing."""
+MAX_STEPS = 1024
+"""Most steps of an outline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,13 @@ class DrawnHistogram:
 def drawn_histogram(content: HistogramContent) -> DrawnHistogram:
     """The drawing of a histogram."""
     shape, bins = content.shape, content.bins
-    highest = int(bins.max(initial=0))
+    # Bins that are narrower than a pixel are drawn together.
+    drawn = np.add.reduceat(bins, np.arange(0, shape.bins, math.ceil(shape.bins / MAX_STEPS)))
+    highest = int(drawn.max(initial=0))
     path = mean = ""
     if highest:
-        x = np.round(np.linspace(0, WIDTH, shape.bins + 1), 1).tolist()
-        y = np.round(HEIGHT * (1 - bins / highest), 1).tolist()
+        x = np.round(np.linspace(0, WIDTH, len(drawn) + 1), 1).tolist()
+        y = np.round(HEIGHT * (1 - drawn / highest), 1).tolist()
         steps = "".join([f"V{top:g}H{right:g}" for top, right in zip(y, x[1:], strict=True)])
         path = f"M0 {HEIGHT}{steps}V{HEIGHT}Z"
         centres = (shape.edges[1:] + shape.edges[:-1]) / 2

@@ -8,13 +8,15 @@ from functools import partial
 from typing import Any
 
 from hltnode.processing.framework.collections import Collection, Column
+from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_MAT_INDICES, SIPMS_PER_MAT
+from hltnode.processing.lhcb.geometry.ideal_velo import CHIPS_PER_SENSOR, N_SENSORS
 from hltnode.processing.lhcb.lines.half_fields import half_pairs
 from hltnode.processing.lhcb.lines.inputs import dimuons, displaced_vertices, event, long_tracks, velo_tracks
 from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon_x, muon_z
-from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_x, scifi_z
-from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_z
-from hltnode.processing.lhcb.velo.collections import cluster_count, hit_pixels, hit_z, hits
+from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_id, scifi_x, scifi_z
+from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_id, ut_x, ut_z
+from hltnode.processing.lhcb.velo.collections import cluster_count, hit_id, hit_pixels, hit_z, hits
 from hltnode.processing.selection.expressions.functions import log, minimum
 from hltnode.processing.selection.expressions.units import LENGTH, GeV, MeV, m, mm, rad
 from hltnode.processing.selection.lines.histogram import Histogram
@@ -23,17 +25,39 @@ from hltnode.processing.selection.lines.inputs import ColumnField, Input
 ONE_IN_TEN, ONE_IN_HUNDRED = 0.1, 0.01
 
 
-def _hits(name: str, collection: Collection, count: Column, **columns: Column) -> Input:
+def _hits(name: str, collection: Collection, count: Column, ids: Column | None = None, **columns: Column) -> Input:
     fields = {field: ColumnField(column, "position", LENGTH) for field, column in columns.items()}
+    if ids is not None:
+        fields["id"] = ColumnField(ids, "LHCbID")
     return Input(name, "hits", fields, collection=collection, count=count)
+
+
+CHANNEL_BITS = 0x0FFF_FFFF
+"""Bits of an LHCbID below the type of the detector."""
+VELO_ASICS, SCIFI_SIPMS, UT_SECTORS = "velo_asics", "scifi_sipms", "ut_sectors"
+"""Histograms with one bin for each group of channels (hltnode.processing.lhcb.channels)."""
+UT_SECTOR_STEP, FIRST_UT_SECTOR, N_UT_SECTORS = 512, 8192, 4096
+"""Channel ids of the sectors of the UT are a multiple of the first number, their quotients a range of which a quarter
+is in use."""
+N_ASICS = CHIPS_PER_SENSOR * N_SENSORS
+FIRST_SIPM, N_SIPMS = FIRST_MAT * SIPMS_PER_MAT, N_MAT_INDICES * SIPMS_PER_MAT
+# A kernel converts a number to single precision: exact here, since a mask leaves at most 24 bits.
+_VELO_SENSOR, _VELO_CHIP = 1 << 18, 1 << 16
+_SENSOR_BITS, _CHIP_BITS = 0xFF * _VELO_SENSOR, 3 * _VELO_CHIP
+_SIPM_BITS = CHANNEL_BITS - (CHANNELS_PER_SIPM - 1)
+_SECTOR_BITS = CHANNEL_BITS - (UT_SECTOR_STEP - 1)
+
+
+def _asic_of(h: Any) -> Any:
+    return CHIPS_PER_SENSOR * ((h.id & _SENSOR_BITS) / _VELO_SENSOR) + (h.id & _CHIP_BITS) / _VELO_CHIP
 
 
 _sized_hits = Input(
     "VELO hits", "hits", {"pixels": ColumnField(hit_pixels, "pixels")}, collection=hits, count=cluster_count
 )
-_velo_hits = _hits("VELO hits", hits, cluster_count, z=hit_z)
-_ut_hits = _hits("UT hits", ut_hits, ut_count, x=ut_x, z=ut_z)
-_scifi_hits = _hits("SciFi hits", scifi_hits, scifi_count, x=scifi_x, z=scifi_z)
+_velo_hits = _hits("VELO hits", hits, cluster_count, hit_id, z=hit_z)
+_ut_hits = _hits("UT hits", ut_hits, ut_count, ut_id, x=ut_x, z=ut_z)
+_scifi_hits = _hits("SciFi hits", scifi_hits, scifi_count, scifi_id, x=scifi_x, z=scifi_z)
 _muon_hits = _hits("muon hits", muon_hits, muon_count, x=muon_x, z=muon_z)
 
 
@@ -60,6 +84,17 @@ _OCCUPANCIES = (
               description="muon hits across the beam"),
     Histogram("muon_hit_z", lambda h: h.z, 100, 15 * m, 20 * m, of=_muon_hits, prescale=ONE_IN_HUNDRED,
               description="muon hits along the beam"),
+)  # fmt: skip
+
+_CHANNELS = (
+    Histogram(VELO_ASICS, _asic_of, N_ASICS, -0.5, N_ASICS - 0.5, of=_velo_hits, prescale=ONE_IN_HUNDRED,
+              description="VELO hits by ASIC: 3 times the sensor plus the ASIC"),
+    Histogram(SCIFI_SIPMS, lambda h: (h.id & _SIPM_BITS) / CHANNELS_PER_SIPM, N_SIPMS, FIRST_SIPM - 0.5,
+              FIRST_SIPM + N_SIPMS - 0.5, of=_scifi_hits, prescale=ONE_IN_HUNDRED,
+              description="SciFi hits by SiPM: channel id divided by 128"),
+    Histogram(UT_SECTORS, lambda h: (h.id & _SECTOR_BITS) / UT_SECTOR_STEP, N_UT_SECTORS, FIRST_UT_SECTOR - 0.5,
+              FIRST_UT_SECTOR + N_UT_SECTORS - 0.5, of=_ut_hits, prescale=ONE_IN_HUNDRED,
+              description="UT hits by sector: channel id divided by 512"),
 )  # fmt: skip
 
 _EVENTS = (
@@ -144,6 +179,12 @@ _LONG = (
               description="azimuth of a long track"),
     Histogram("long_chi2", lambda t: t.full_chi2, 50, 0, 5, of=long_tracks,
               description="chi2 of a long track per degree of freedom"),
+    # Of both charges, for the polarity of the magnet: bins of equal |x| are compared.
+    *(
+        Histogram(f"long_x_{name}", lambda t: t._end_x, 32, -3.2 * m, 3.2 * m, of=long_tracks, where=where,
+                  description=f"x of a {name} long track behind the SciFi tracker")
+        for name, where in (("positive", lambda t: t.is_positive), ("negative", lambda t: ~t.is_positive))
+    ),
     Histogram("long_ip_chi2", lambda t: log(t.ip_chi2), 50, -5, 10, of=long_tracks, where=lambda t: t.ip_chi2 > 0,
               prescale=ONE_IN_TEN, description="logarithm of the IP chi2 of a long track"),
 )  # fmt: skip
@@ -166,4 +207,5 @@ HLT1_HISTOGRAMS = (
     *_LONG,
     *_MASSES,
     *_OCCUPANCIES,
+    *_CHANNELS,
 )

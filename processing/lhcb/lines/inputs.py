@@ -98,6 +98,7 @@ from hltnode.processing.lhcb.tracks.long.collections import (
     long_count,
     long_hit_count,
     long_origin,
+    long_state,
     long_velo_track,
 )
 from hltnode.processing.lhcb.tracks.long.collections import (
@@ -223,6 +224,7 @@ long_tracks = Input(
         ),
         "phi": DerivedField(lambda t: atan2(t.ty, t.tx), "azimuth"),
         "is_positive": DerivedField(lambda t: t.qop > 0, "true for a positive charge"),
+        "_end_x": ColumnField(long_state["x"], "x behind the SciFi tracker", LENGTH),
         "chi2": ColumnField(long_chi2, "chi2 of the fit to the VELO hits per degree of freedom"),
         "full_chi2": ColumnField(long_full_chi2, "chi2 of the fit through the SciFi per degree of freedom"),
         "ip": ColumnField(long_ip, "impact parameter to its primary vertex; 0 without one", LENGTH),

@@ -68,6 +68,8 @@ class DetectorCondition:
     name, low, high, unit, required: as in Condition. columns: the columns that it changes. change: changes their
     records, by column name, in place; columns that a sequence does not read are missing. choices: the only possible
     numbers, if there are any. lists: the value is a list of integers in the range, ascending, without repetition.
+    member: the number in the records of a sign that data can contradict. more, fewer: the histograms of this sign: with
+    the right one, the first has more entries.
     """
 
     name: str
@@ -79,6 +81,9 @@ class DetectorCondition:
     choices: tuple[float, ...] = ()
     lists: bool = False
     required: bool = False
+    member: str = ""
+    more: str = ""
+    fewer: str = ""
 
     def check(self, value: Value) -> None:
         """Raises ValueError for a value of the wrong kind or out of the range."""
@@ -166,9 +171,9 @@ def measured_quantities(
 ) -> tuple[MeasuredQuantity, ...]:
     """The conditions that one of these histograms measures or checks, with their values in the constants.
 
-    A quantity that only checks a condition has the name of its histogram.
+    A quantity that only checks a condition has the name of its histogram, or that of the condition if it is a sign.
     """
-    return tuple(
+    medians = tuple(
         MeasuredQuantity(
             name=condition.name if follows else histogram,
             histogram=histogram,
@@ -185,6 +190,24 @@ def measured_quantities(
         for histogram in names
         if histogram in histograms
     )
+    signs = tuple(
+        MeasuredQuantity(
+            name=condition.name,
+            histogram=condition.more,
+            opposite=condition.fewer,
+            configured=float(constants[column.name].view(column.dtype)[condition.member].item()),
+            # Half the distance of both signs.
+            tolerance=1.0,
+            low=condition.low,
+            high=condition.high,
+            unit=condition.unit,
+            follows=False,
+        )
+        for condition in known
+        if isinstance(condition, DetectorCondition) and {condition.more, condition.fewer} <= set(histograms)
+        for column in [column for column in condition.columns if column.name in constants][:1]
+    )
+    return medians + signs
 
 
 def with_conditions(

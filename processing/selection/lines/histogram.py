@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from hltnode.processing.selection.lines.line import Line
 
 MAX_HISTOGRAMS = 256
-MAX_BINS = 1000
+MAX_BINS = 8192
 """Maximum number of bins of one histogram."""
-MAX_COUNTS = 16_384
-"""Maximum number of counters of all histograms: 64 KiB, which every batch copies from the device."""
+MAX_COUNTS = 32_768
+"""Maximum number of counters of all histograms: 128 KiB, which every batch copies from the device."""
 MAX_NAME = 120
 SAMPLE = "histograms_pre"
 """Name of the scaler of histograms with a prescale: histograms with equal prescale see the same events."""

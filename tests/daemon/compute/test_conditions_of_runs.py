@@ -222,3 +222,12 @@ def test_a_quantity_that_only_checks_a_condition_is_not_followed(tmp_path: Path)
     }
     bench.begin(1, beam_x_of_velo_a=0.5)
     assert bench.begin(2) is None
+
+
+def test_the_values_of_the_last_run_are_counted_before_its_conditions_change(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, folder=written(tmp_path, first=(1, 0.5)))
+    order: list[str] = []
+    bench.measured.collect = lambda: order.append("collect")  # type: ignore[method-assign]
+    bench.measured.use = lambda *_args, **_kwargs: order.append("use")  # type: ignore[method-assign]
+    bench.runs.begin(1)
+    assert order == ["collect", "use"]

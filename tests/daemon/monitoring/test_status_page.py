@@ -21,7 +21,7 @@ from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.http_server import HttpServer, as_json
 from hltnode.daemon.monitoring.status_page.assets import POLICY
 from hltnode.daemon.monitoring.status_page.curves import HOUR_NS, drawn_curves
-from hltnode.daemon.monitoring.status_page.drawings import HEIGHT, WIDTH, drawn_histogram
+from hltnode.daemon.monitoring.status_page.drawings import HEIGHT, MAX_STEPS, WIDTH, drawn_histogram
 from hltnode.daemon.monitoring.status_page.last_hour import PERIOD_NS, SAMPLES, Samples
 from hltnode.daemon.monitoring.status_page.missing import SHOWN_MISSING, MissingRow, missing_rows
 from hltnode.daemon.monitoring.status_page.numbers import latency, number, seconds
@@ -363,3 +363,11 @@ async def test_a_browser_shows_and_refreshes_the_page_and_runs_no_foreign_script
                 assert len(shot) > 20_000
     finally:
         await server.close()
+
+
+def test_narrow_bins_are_drawn_together() -> None:
+    shape = HistogramShape(name="sipms", bins=3 * MAX_STEPS, low=0.0, high=1.0)
+    counts = np.zeros(shape.n_counts, np.uint64)
+    counts[1:4] = 1, 2, 3
+    drawn = drawn_histogram(HistogramContent(shape, counts))
+    assert (drawn.highest, drawn.path.count("V")) == (6, MAX_STEPS + 1)

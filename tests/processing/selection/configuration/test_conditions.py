@@ -11,6 +11,7 @@ import pytest
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.velo.collections import VELO_GEOMETRY, velo_geometry
 from hltnode.processing.selection.configuration.conditions import measured_quantities
@@ -79,6 +80,31 @@ def test_a_measured_condition_has_its_value_from_the_configuration_or_else_from_
     assert {(each.tolerance, each.low, each.high, each.unit) for each in found} == {(0.05, -3.5, 3.5, "mm")}
     assert [each.name for each in measured_quantities(constants, CHAIN.conditions, {"beam_y"})] == ["beam_y"]
     assert measured_quantities({}, CHAIN.conditions, {"beam_x", "beam_y"}) == ()
+
+
+@pytest.mark.parametrize("sequence", ["forward", "matching"])
+def test_a_sign_is_compared_with_the_entries_of_two_histograms_and_no_run_takes_it(
+    tmp_path: Path, sequence: str
+) -> None:
+    trigger = loaded(tmp_path, f'[sequence]\nname = "{sequence}"\n[conditions]\nmagnet_polarity = 1\n')
+    constants = CHAIN.with_conditions(CHAIN.with_sequence(sequence).load_geometry(None), trigger)
+    pair = ("long_x_positive", "long_x_negative")
+    assert measured_quantities(constants, CHAIN.conditions, pair) == (
+        MeasuredQuantity(
+            name="magnet_polarity",
+            histogram=pair[0],
+            opposite=pair[1],
+            configured=1.0,
+            tolerance=1.0,
+            low=-1.0,
+            high=1.0,
+            unit="",
+            follows=False,
+        ),
+    )
+    for one in pair:
+        assert measured_quantities(constants, CHAIN.conditions, {one, "has_pv"}) == ()
+    assert measured_quantities({}, CHAIN.conditions, pair) == ()
 
 
 def test_conditions_are_part_of_the_key_and_their_order_is_not(tmp_path: Path) -> None:

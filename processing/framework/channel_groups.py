@@ -44,6 +44,26 @@ class ChannelGroups:
         return np.isin(self.numbers, np.array(numbers, np.int64))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CountedChannels:
+    """Groups whose hits a histogram counts, without those of masked channels.
+
+    group_of_bin: i64[n_bins], index of the group of each bin, -1 for none. masked: bool[n], groups whose channels are
+    all masked.
+    """
+
+    groups: ChannelGroups
+    histogram: str
+    group_of_bin: NDArray[np.int64]
+    masked: NDArray[np.bool_]
+
+    def hits(self, bins: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+        """The hits of each group, i64[n], of the bins u[n_bins]."""
+        known = self.group_of_bin >= 0
+        n = len(self.groups.numbers)
+        return np.bincount(self.group_of_bin[known], bins[known], n).astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
     """A group whose hits contradict the conditions. hits: its hits; expected: the median of its neighbours."""

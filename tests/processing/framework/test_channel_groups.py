@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hltnode.processing.offline.channel_groups import (
+from hltnode.processing.framework.channel_groups import (
     MIN_EXPECTED,
     NOISE_FACTOR,
     ChannelGroups,
