@@ -93,16 +93,13 @@ struct tpc_free_search {
         const float z = (b.z - a.z - gap * a.slope) / piece_limits.z;
         return square(distance) < 1.f && square(z) < 1.f ? square(distance) + square(z) : tpc_no_continuation;
     }
-    /// The score by place of the way from end a to end b of a piece; tpc_no_continuation if it is no link.
+    /// The score by place of the way from end a to end b of a piece; tpc_no_continuation or more if it is no link.
     __device__ float score_by_place(uint32_t a, uint32_t b) const
     {
-        const float near = distance_of_place(ends[a], ends[b], -1.f),
-                    far = distance_of_place(ends[a], ends[b ^ 1u], 1.f);
-        return near < tpc_no_continuation && far < tpc_no_continuation ? tpc_score_by_place + (near + far)
-                                                                       : tpc_no_continuation;
+        const float near = distance_of_place(ends[a], ends[b], -1.f);
+        return tpc_score_by_place + (near + distance_of_place(ends[a], ends[b ^ 1u], 1.f));
     }
-
-    /// Sum of chi2 and of chi2 for the ways of a pair; tpc_no_continuation if it is no link.
+    /// Sum of chi2 and of chi2 for the ways of a pair; tpc_no_continuation or more if it is no link.
     __device__ float score(const tpc_free_end& a, const tpc_free_end& b) const
     {
         if (a.end / 2u == b.end / 2u) return tpc_no_continuation;
