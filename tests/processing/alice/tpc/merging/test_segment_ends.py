@@ -128,7 +128,9 @@ def one_segment() -> tuple[EncodedMep, Columns]:
     return mep, columns
 
 
-def outer_end(mep: EncodedMep, columns: Columns, y_of_last: float, last: int, **changed: float) -> tuple[Any, ...]:
+def outer_end(
+    mep: EncodedMep, columns: Columns, y_of_last: float, last: int, changed: tuple[tuple[str, float], ...] = ()
+) -> tuple[Any, ...]:
     """The outer end of the segment, the second iteration of the oracle (None if it fails), and the first one.
 
     The last clusters are moved by y_of_last (cm), and parameters of the track have the given values."""
@@ -137,7 +139,7 @@ def outer_end(mep: EncodedMep, columns: Columns, y_of_last: float, last: int, **
     rows, places = given["tpc_event_clusters.row"][:N_CLUSTERS], given["tpc_event_clusters.place"][:N_CLUSTERS]
     places[rows >= N_CLUSTERS - last] += np.uint32(y_of_last / 0.0015)
     record = given["tpc_tracks.track"].view(TRACK.dtype)[:1]
-    for name, value in changed.items():
+    for name, value in changed:
         record[name] = value
     limits = BatchLimits(events=1, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     made = run_algorithms([describe_segments], given, 1, limits, on_cpu(kernels=CHAIN.kernels))
@@ -163,6 +165,6 @@ def test_a_second_iteration_keeps_half_of_the_clusters(one_segment: tuple[Encode
 
 @pytest.mark.parametrize("name", ["c_qq", "c_ll"])
 def test_a_second_iteration_needs_positive_variances(one_segment: tuple[EncodedMep, Columns], name: str) -> None:
-    found, second, first = outer_end(*one_segment, 0.0, 0, **{name: -1e-8})
+    found, second, first = outer_end(*one_segment, 0.0, 0, ((name, -1e-8),))
     assert second is None
     assert_ends(found, first)
