@@ -162,6 +162,36 @@ def both_ways(
     return np.maximum(there, back), score.astype(f)
 
 
+def distance_of_place(
+    limits: Limits, c: dict[str, Any], a: NDArray[np.void], b: NDArray[np.void], into: float
+) -> NDArray[np.float32]:
+    """Sum of squares of the distances of ends b from the ways out of ends a, in units of the limits; broadcast."""
+    k, dx, dy = a["curvature"], b["x"] - a["x"], b["y"] - a["y"]
+    t, w = dx * a["along_x"] + dy * a["along_y"], dy * a["along_x"] - dx * a["along_y"]
+    p, q = k * t, ONE - k * w
+    m = np.sqrt(p * p + q * q)
+    ex, ey = (a["along_x"] * q - a["along_y"] * p) / m, (a["along_y"] * q + a["along_x"] * p) / m
+    gap = angle_at(q, p) / k
+    meets = (m > f(0.1)) & (f(into) * (ex * b["along_x"] + ey * b["along_y"]) > f(0.5))
+    meets &= (gap > -limits.max_overlap) & (gap < f(60))
+    slope = a["slope"] - f(into) * b["slope"]
+    meets &= slope * slope < f(c["piece_slope"]) * f(c["piece_slope"])
+    distance = (TWO * w - k * (t * t + w * w)) / ((ONE + m) * f(c["piece_distance"]))
+    z = (b["z"] - a["z"] - gap * a["slope"]) / f(c["piece_z"])
+    meets &= (distance * distance < ONE) & (z * z < ONE)
+    return np.where(meets, distance * distance + z * z, NO_CONTINUATION).astype(f)
+
+
+def by_place(
+    limits: Limits, c: dict[str, Any], a: NDArray[np.void], b: NDArray[np.void], far: NDArray[np.void]
+) -> NDArray[np.float32]:
+    """Scores of the ways from ends a of helices to ends b of pieces, whose other ends are `far`; broadcast."""
+    first, second = distance_of_place(limits, c, a, b, -1.0), distance_of_place(limits, c, a, far, 1.0)
+    linked = (first < NO_CONTINUATION) & (second < NO_CONTINUATION)
+    linked &= a["kk"] * f(c["piece_variance"]) < b["kk"]
+    return np.where(linked, f(1000) + (first + second), NO_CONTINUATION).astype(f)
+
+
 def with_free_links(
     limits: Limits, ends: NDArray[np.void], left_out: NDArray[np.bool_], best: NDArray[np.int64], c: dict[str, Any]
 ) -> NDArray[np.int64]:
@@ -186,7 +216,10 @@ def with_free_links(
         inner = free % 2 == 0
         turns = inner[:, None] & inner[None, :] & (straight[:, None] | straight[None, :])
         chi2, score = both_ways(limits, a, b, False, c["chi2_of_gap"])
-        allowed = near & ~turns & (free[:, None] // 2 != free[None, :] // 2) & (chi2 < f(c["max_chi2"]))
+        far = flat[free ^ 1]
+        pieces = np.minimum(by_place(limits, c, a, b, far[None, :]), by_place(limits, c, b, a, far[:, None]))
+        score = np.where(chi2 < f(c["max_chi2"]), score, pieces)
+        allowed = near & ~turns & (free[:, None] // 2 != free[None, :] // 2)
     score = np.where(allowed, score, NO_CONTINUATION)
     found = best.copy()
     least = score.min(1, initial=NO_CONTINUATION)

@@ -76,20 +76,6 @@ struct tpc_row_order {
 };
 static_assert(tpc_rows <= tpc_row_order::no_row);
 
-/// Variances of the start of a fit, in units of those of its first parameters.
-constexpr float tpc_refit_variance = 100.f;
-
-__device__ void forget(tpc_state& t)
-{
-    t.yy *= tpc_refit_variance;
-    t.ss *= tpc_refit_variance;
-    t.qq *= tpc_refit_variance;
-    t.zz *= tpc_refit_variance;
-    t.ll *= tpc_refit_variance;
-    t.sy = t.qy = t.qs = t.lz = 0.f;
-    t.chi2 = 0.f;
-}
-
 /// More than the charge of any cluster per cm.
 constexpr float tpc_any_charge = 1e30f;
 
@@ -124,9 +110,6 @@ __device__ bool fit_in_order(const tpc_filter& filter, const tpc_segments& of, t
     }
     return true;
 }
-
-/// Whether rounding has left all variances positive; those of y and z cannot become negative.
-__device__ bool has_variances(const tpc_state& t) { return t.ss > 0.f && t.qq > 0.f && t.ll > 0.f; }
 
 /// Clusters of a segment that none of the segments before it has.
 __device__ uint32_t new_clusters(const tpc_segments& of, const uint32_t* segments, uint32_t k)

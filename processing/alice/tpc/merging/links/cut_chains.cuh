@@ -31,14 +31,14 @@ struct tpc_chain_cutter {
         const tpc_difference back = continuation(limits, ends[b], ends[a], out_of_time);
         return (there.chi2 + back.chi2) + chi2_of_gap * (max_of(there.gap, 0.f) + max_of(back.gap, 0.f));
     }
-    /// The smaller end of the weakest link of a chain that is too long, if segment i is its first one; else tpc_no_end.
-    __device__ uint32_t weakest(uint32_t i) const
+    /// Calls `visit(end, other)` for the links of the chain of segment i: first on the way out of its inner end, then
+    /// of the outer one; a ring ends with the first way. Returns the segments of the chain, clones included; 0 for a
+    /// chain that is not cut, and unless segment i is its first one.
+    template <typename Visit>
+    __device__ uint32_t for_links(uint32_t i, const Visit& visit) const
     {
-        float worst = -1.f;
-        uint32_t found = tpc_no_end, n = chain.clones.is_clone(i) ? 0u : chain.size(i), end = 2u * i;
+        uint32_t n = chain.clones.is_clone(i) ? 0u : chain.size(i), end = 2u * i;
         bool outwards = false;
-        // First the way out of the inner end, then that of the outer one; a ring ends with the first way. n is 0 for
-        // any other segment than the first one, and for a chain that is not cut.
         while (n != 0u) {
             const uint32_t other = chain.link(end);
             if (other == tpc_no_end) {
@@ -47,18 +47,30 @@ struct tpc_chain_cutter {
                 end = 2u * i + 1u;
                 continue;
             }
+            visit(end, other);
+            if (other / 2u == i) break;
+            n += chain.size(other / 2u);
+            if (other / 2u < i || n > tpc_max_cut_segments) n = 0;
+            end = other ^ 1u;
+        }
+        return n;
+    }
+    /// The smaller end of the weakest link of a chain that is too long, if segment i is its first one; else tpc_no_end.
+    /// Only few chains are, so chi2 of the links is not computed before.
+    __device__ uint32_t weakest(uint32_t i) const
+    {
+        if (for_links(i, [](uint32_t, uint32_t) {}) <= tpc_max_segments) return tpc_no_end;
+        float worst = -1.f;
+        uint32_t found = tpc_no_end;
+        for_links(i, [&](uint32_t end, uint32_t other) {
             const uint32_t smaller = min_of(end, other);
             const float of = weakness(smaller, max_of(end, other));
             if (of > worst || (of == worst && smaller < found)) {
                 worst = of;
                 found = smaller;
             }
-            if (other / 2u == i) break;
-            n += chain.size(other / 2u);
-            if (other / 2u < i || n > tpc_max_cut_segments) n = 0;
-            end = other ^ 1u;
-        }
-        return n > tpc_max_segments ? found : tpc_no_end;
+        });
+        return found;
     }
 };
 

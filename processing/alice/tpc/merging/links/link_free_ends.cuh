@@ -5,7 +5,10 @@
 // so the axis of its helix, is too uncertain for the bins of tpc_link_segments, but the next segment begins a few cm
 // behind its end. So free ends are sorted into cubes of tpc_cell_size. Each is compared with those up to 19.5 cm
 // away; chi2 must be below max_chi2 in both directions. The smallest sum of both chi2, and of chi2 for the length of
-// both ways, decides; of equal ones the first end. As before, a link is mutual. An end with more than tpc_max_free_ends
+// both ways, decides; of equal ones the first end. A segment at the outermost place of a turn has clusters of both
+// legs, which bend it by many errors. So a pair without such a chi2 is compared by place: if the curvature of one is
+// known piece_variance times better, both ends of the other one must lie near its helix, within piece_distance, piece_z
+// and piece_slope. Pairs by chi2 come first. As before, a link is mutual. An end with more than tpc_max_free_ends
 // others in the cubes around it stays free: note crowded_ends. One block per event; threads stride over the free ends,
 // in the order of cubes. Bounds: those of the tracks.
 #pragma once
@@ -54,13 +57,49 @@ __device__ void for_near_cells(const uint32_t* begins, const tpc_free_end& at, c
             }
 }
 
+/// More than the score of any pair by chi2.
+constexpr float tpc_score_by_place = 1000.f;
+/// cm of the way from an end to both ends of a piece.
+constexpr float tpc_piece_reach = 60.f;
+/// Cosine of the largest angle between a helix and a piece.
+constexpr float tpc_piece_cosine = 0.5f;
+
+/// How far both ends of a piece may be from a helix, in cm, and its slope from that of the helix.
+struct tpc_piece_limits {
+    float distance, z, slope, variance;  // variance: that of the curvature of the piece over that of the helix
+};
+
 /// Ends that may be linked here, and the constants of the search.
 struct tpc_free_search {
     tpc_continuation limits;
+    tpc_piece_limits piece_limits;
     float max_chi2, chi2_of_gap, min_curvature2;
     tpc_ends ends;
 
-    /// Sum of chi2 and of chi2 for the ways of a pair; tpc_no_continuation if it is no link.
+    /// Sum of the squares of the distances of a place from the way out of `a`, in units of the limits;
+    /// tpc_no_continuation if it is beyond one, or if the way has another direction there.
+    __device__ float distance_of_place(const tpc_segment_end& a, const tpc_segment_end& b, float into) const
+    {
+        const float k = a.curvature, dx = b.x - a.x, dy = b.y - a.y;
+        const float t = dx * a.along_x + dy * a.along_y, w = dy * a.along_x - dx * a.along_y;
+        const float p = k * t, q = 1.f - k * w, m = square_root(p * p + q * q);
+        if (!(m > 0.1f)) return tpc_no_continuation;
+        const float ex = (a.along_x * q - a.along_y * p) / m, ey = (a.along_y * q + a.along_x * p) / m;
+        if (!(into * (ex * b.along_x + ey * b.along_y) > tpc_piece_cosine)) return tpc_no_continuation;
+        const float gap = angle_at(q, p) / k;
+        if (!(gap > -limits.max_overlap && gap < tpc_piece_reach)) return tpc_no_continuation;
+        if (!(square(a.slope - into * b.slope) < square(piece_limits.slope))) return tpc_no_continuation;
+        const float distance = (2.f * w - k * (t * t + w * w)) / ((1.f + m) * piece_limits.distance);
+        const float z = (b.z - a.z - gap * a.slope) / piece_limits.z;
+        return square(distance) < 1.f && square(z) < 1.f ? square(distance) + square(z) : tpc_no_continuation;
+    }
+    /// The score by place of the way from end a to end b of a piece; tpc_no_continuation or more if it is no link.
+    __device__ float score_by_place(uint32_t a, uint32_t b) const
+    {
+        const float near = distance_of_place(ends[a], ends[b], -1.f);
+        return tpc_score_by_place + (near + distance_of_place(ends[a], ends[b ^ 1u], 1.f));
+    }
+    /// Sum of chi2 and of chi2 for the ways of a pair; tpc_no_continuation or more if it is no link.
     __device__ float score(const tpc_free_end& a, const tpc_free_end& b) const
     {
         if (a.end / 2u == b.end / 2u) return tpc_no_continuation;
@@ -71,7 +110,11 @@ struct tpc_free_search {
         if (a.end % 2u == 0u && b.end % 2u == 0u &&
             (square(from.curvature) < min_curvature2 || square(to.curvature) < min_curvature2))
             return tpc_no_continuation;
-        return score_of_both_ways(limits, from, to, max_chi2, chi2_of_gap);
+        const float by_chi2 = score_of_both_ways(limits, from, to, max_chi2, chi2_of_gap);
+        if (by_chi2 < tpc_no_continuation) return by_chi2;
+        if (from.kk * piece_limits.variance < to.kk) return score_by_place(a.end, b.end);
+        if (to.kk * piece_limits.variance < from.kk) return score_by_place(b.end, a.end);
+        return tpc_no_continuation;
     }
     /// The best free end for an end; tpc_no_end without one, or if there are too many: `crowded`.
     __device__ uint32_t best(const uint32_t* begins, const tpc_free_end* free, const tpc_free_end& own,
@@ -128,6 +171,7 @@ HLT_KERNEL(tpc_link_free_ends)
     }
     hlt::block_barrier();
     const hlt::tpc_free_search find{{p.distance, p.angle, p.bend, p.z, p.slope, p.max_gap, p.max_overlap},
+                                    {p.piece_distance, p.piece_z, p.piece_slope, p.piece_variance},
                                     p.max_chi2,
                                     p.chi2_of_gap,
                                     1.f / (p.max_turning_radius * p.max_turning_radius),

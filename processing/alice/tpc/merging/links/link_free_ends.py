@@ -30,6 +30,12 @@ link_free_ends = Algorithm.beside(
         "max_gap": 400.0,
         "max_overlap": 5.0,
         "max_turning_radius": 130.0,
+        "piece_distance": 3.0,
+        "piece_z": 1.5,
+        "piece_slope": 0.07,
+        "piece_variance": 2.0,
     },
 )
-"""max_chi2: of five differences, in both directions; 0 makes no link. The others are those of tpc_link_segments."""
+"""max_chi2: of five differences, in both directions; 0 makes no such link. piece_distance, piece_z: cm from a helix to
+both ends of a segment that is linked by place, 0 for none; piece_slope: difference of their slopes. piece_variance: of
+the curvature of this segment over that of the helix, at least. The others are those of tpc_link_segments."""

@@ -1,9 +1,12 @@
 // Both ends of each segment, its rows, and its bin.
 //
 // In:  the tracks of an event with their clusters. Out: tpc_track_clusters.hit, tpc_tracks.first_hit, ends, rows, bin.
-// The inner end is that of the track; the outer one is that of a fit outwards. A segment whose fit turns too far has no
-// outer end: its direction is 0. Clusters of the event lie far apart in memory, so they are read once, into the order
-// of the tracks. One block per slice; threads stride over its tracks. Bounds: those of the tracks.
+// The fit of a track is the first iteration: its first steps use parameters that it hardly knows, which moves z and
+// the slope of a short segment by several errors. Second iterations from its result give the ends: the fit outwards the
+// outer one, and from there the fit inwards the inner one. If the fit outwards fails, the first iteration outwards
+// gives the outer end, and the track the inner one, as where the fit inwards fails. A segment whose fit turns too far
+// has no outer end: its direction is 0. Clusters of the event lie far apart in memory, so they are read once, into the
+// order of the tracks. One block per slice; threads stride over its tracks. Bounds: those of the tracks.
 #pragma once
 
 #include "alice/tpc/merging/segments/generated/tpc_describe_segments.h"
@@ -11,8 +14,8 @@
 
 namespace hlt {
 
-/// The fit of a segment from its first to its last cluster, without clusters whose chi2 is above max_fit_chi2; false if
-/// it turns too far. It has three clusters or more.
+/// The first fit of a segment from its first to its last cluster, without clusters whose chi2 is above max_fit_chi2;
+/// false if it turns too far. It has three clusters or more.
 __device__ bool fit_outwards(const tpc_filter& filter, const tpc_places& places, const tpc_track_hit* hits, uint32_t n,
                              float max_fit_chi2, tpc_state& t)
 {
@@ -30,6 +33,26 @@ __device__ bool fit_outwards(const tpc_filter& filter, const tpc_places& places,
         ++fitted;
     }
     return true;
+}
+
+/// A second iteration: the fit of a segment from a state at its first cluster (outwards) or its last one (inwards).
+/// Clusters whose chi2 is above max_fit_chi2 are left out. False if it turns too far, if fewer than half of the
+/// clusters are left, or if rounding makes a variance negative.
+__device__ bool fit_again(const tpc_filter& filter, const tpc_places& places, const tpc_track_hit* hits, uint32_t n,
+                          bool outwards, float max_fit_chi2, tpc_state& t)
+{
+    forget(t);
+    uint32_t fitted = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+        const tpc_point at = places.point(hits[outwards ? i : n - 1u - i]);
+        if (!propagate(filter, t, at.x)) return false;
+        const tpc_errors errors = errors_at(filter, t, at.z, at.pad);
+        if (distance2(t, errors, at.y, at.z) > max_fit_chi2) continue;
+        update(t, errors, at.y, at.z);
+        if (!is_within(filter, t.s)) return false;
+        ++fitted;
+    }
+    return 2u * fitted >= n && has_variances(t);
 }
 
 }  // namespace hlt
@@ -66,11 +89,15 @@ HLT_KERNEL(tpc_describe_segments)
             hits[k] = {place[cluster], charges[cluster], row[cluster], 0};
         }
         const hlt::tpc_track& track = p.tpc_tracks.track[first + i];
-        const hlt::tpc_segment_end inner = hlt::end_of(filter, hlt::state_of(track), track.slice, false);
-        hlt::tpc_segment_end outer{};
-        hlt::tpc_state t;
-        if (hlt::fit_outwards(filter, places, hits + own, n_hits, p.max_fit_chi2, t))
+        hlt::tpc_state t = hlt::state_of(track);
+        hlt::tpc_segment_end inner = hlt::end_of(filter, t, track.slice, false), outer{};
+        if (hlt::fit_again(filter, places, hits + own, n_hits, true, p.max_fit_chi2, t)) {
             outer = hlt::end_of(filter, t, track.slice, true);
+            if (hlt::fit_again(filter, places, hits + own, n_hits, false, p.max_fit_chi2, t))
+                inner = hlt::end_of(filter, t, track.slice, false);
+        } else if (hlt::fit_outwards(filter, places, hits + own, n_hits, p.max_fit_chi2, t)) {
+            outer = hlt::end_of(filter, t, track.slice, true);
+        }
         p.tpc_tracks.first_hit[first + i] = own;
         p.tpc_tracks.inner[first + i] = inner;
         p.tpc_tracks.outer[first + i] = outer;

@@ -118,6 +118,69 @@ def test_a_free_link_needs_both_directions_of_the_way() -> None:
         assert freely_linked(ends) == expected
 
 
+def piece_behind(gap: float = 10.0, length: float = 15.0, **moved: float) -> NDArray[np.void]:
+    """A segment, and a piece on its helix whose angle, and so its chi2, is far off. moved: both ends of the piece."""
+    ends = two_ends(gap, 100.0, 1, 0)
+    ends[1, 1] = two_ends(gap + length, 100.0, 1, 0)[1, 0]
+    for name in ("along_x", "along_y", "curvature", "slope"):
+        ends[1, 1][name] *= -1.0
+    for side in (0, 1):
+        x, y = float(ends[1, side]["along_x"]), float(ends[1, side]["along_y"])
+        ends[1, side]["along_x"], ends[1, side]["along_y"] = (
+            (np.cos(0.3) * x - np.sin(0.3) * y),
+            np.sin(0.3) * x + (np.cos(0.3) * y),
+        )
+        ends[1, side]["kk"] = 4e-8
+    for name, value in moved.items():
+        ends[1][name] += value
+    return ends
+
+
+def test_every_limit_of_a_link_by_place_decides_alone() -> None:
+    c = {each.name: each.value for each in link_free_ends.constants}
+    assert freely_linked(piece_behind())
+    # Both ends of the piece must be near, on the way out, in its direction.
+    for side in (0, 1):
+        for name, limit in (("z", c["piece_z"]), ("slope", c["piece_slope"])):
+            for share, expected in ((0.98, True), (1.02, False), (-0.98, True), (-1.02, False)):
+                ends = piece_behind()
+                ends[1, side][name] += share * limit
+                assert freely_linked(ends) == expected, (side, name, share)
+        for share, expected in ((0.98, True), (1.02, False)):
+            ends = piece_behind()
+            across = 0.1 if side == 0 else 0.25
+            ends[1, side]["x"] += share * c["piece_distance"] * np.sin(across)
+            ends[1, side]["y"] -= share * c["piece_distance"] * np.cos(across)
+            assert freely_linked(ends) == expected, (side, share)
+        for turned, expected in ((0.7, True), (0.8, False)):
+            ends = piece_behind()
+            x, y = float(ends[1, side]["along_x"]), float(ends[1, side]["along_y"])
+            ends[1, side]["along_x"] = np.cos(turned) * x - np.sin(turned) * y
+            ends[1, side]["along_y"] = np.sin(turned) * x + np.cos(turned) * y
+            assert freely_linked(ends) == expected, (side, turned)
+    for length, expected in ((49.5, True), (50.5, False)):
+        assert freely_linked(piece_behind(length=length)) == expected
+    for gap, expected in ((-c["max_overlap"] + 0.1, True), (-c["max_overlap"] - 0.1, False)):
+        assert freely_linked(piece_behind(gap)) == expected
+    # The curvature of the segment is known better.
+    for ratio, expected in ((2.1, True), (1.9, False)):
+        ends = piece_behind()
+        ends[1]["kk"] = ratio * ends[0, 1]["kk"]
+        assert freely_linked(ends) == expected
+        assert freely_linked(ends[::-1]) == expected
+    no_end = piece_behind()
+    no_end[1, 1]["along_x"] = no_end[1, 1]["along_y"] = 0.0
+    assert not freely_linked(no_end)
+
+
+def test_a_link_by_chi2_comes_before_one_by_place() -> None:
+    """The piece is nearer, and on the helix; the other segment has a chi2 of 30."""
+    c = {each.name: each.value for each in link_free_ends.constants}
+    by_chi2 = two_ends(15.0, 100.0, 1, 0, slope=np.sqrt(30.0 * (2e-4 + c["slope"] ** 2)))
+    ends = np.concatenate([piece_behind(5.0), by_chi2[1:]])
+    assert run(link_free_ends, ends, free(3))[0][1] == 4
+
+
 def test_ends_with_a_link_clones_and_ends_without_direction_take_no_part() -> None:
     pair = two_ends(10.0, 60.0, 1, 0)
     far = two_ends(10.0, 60.0, 1, 0)

@@ -35,6 +35,10 @@ struct tpc_link_free_ends_parameters {
     float max_gap;
     float max_overlap;
     float max_turning_radius;
+    float piece_distance;
+    float piece_z;
+    float piece_slope;
+    float piece_variance;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };
