@@ -124,6 +124,7 @@ def window_list(
 ) -> bytes | None: ...
 
 class WindowLayout:
+    in_vectors: bool
     def __init__(
         self,
         *,

@@ -611,7 +611,8 @@ void add_event_records(nb::module_& module)
             nb::kw_only(), nb::arg("sub_slice_ns"), nb::arg("margin_before"), nb::arg("margin_behind"),
             nb::arg("hit_size"), nb::arg("time_offset"), nb::arg("time_bytes"), nb::arg("big_endian"),
             nb::arg("unit_numerator"), nb::arg("unit_denominator"), nb::arg("no_hits"),
-            nb::arg("clock_offsets_ns") = std::map<uint32_t, int64_t>{});
+            nb::arg("clock_offsets_ns") = std::map<uint32_t, int64_t>{})
+        .def_rw("in_vectors", &Layout::in_vectors);
     nb::class_<RecordEncoder>(module, "RecordEncoder", "Writes kept events as MDF records with trigger banks")
         .def(nb::init<uint32_t, uint32_t, uint32_t, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
                       const Rows&, uint32_t, uint32_t, const Rows&, bool, uint32_t>(),

@@ -9,6 +9,10 @@
 #include "small_copy.h"
 #include "trigger_banks.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace window_records {
 
 namespace {
@@ -18,6 +22,25 @@ namespace {
 constexpr std::size_t max_sub_slices = 8192, max_banks = max_banks_of_event / 2, max_bytes = std::size_t{32} << 20;
 constexpr uint8_t version = 1;
 constexpr std::size_t fixed_words = 25;  // of the bank that describes a record: all but the table of its sub-slices
+
+// Bytes that are written behind the copies of hits.
+constexpr std::size_t behind_copies = 64;
+
+// Bytes of a vector that are moved among themselves.
+constexpr std::size_t lane_bytes = 16;
+
+// Bytes of a hit that is copied in vectors, or one by one without a branch.
+constexpr std::size_t usual_hit = 8;
+
+bool has_vectors()
+{
+#if defined(__x86_64__)
+    static const bool found = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("popcnt");
+    return found;
+#else
+    return false;
+#endif
+}
 
 // The field of the time of a hit.
 template <std::size_t bytes, bool big_endian>
@@ -112,13 +135,20 @@ SliceHits::SliceHits(const uint8_t* buffer, std::size_t buffer_size, const std::
     std::stable_sort(sources_.begin(), sources_.end(), [](const Source& a, const Source& b) { return a.id < b.id; });
     const auto choose = [&](auto time) {
         using Time = decltype(time);
-        constexpr std::size_t usual = 8;
-        append_ = layout.hit_size == usual ? &SliceHits::append<Time, usual> : &SliceHits::append<Time, 0>;
+        append_ = layout.hit_size == usual_hit ? &SliceHits::append<Time, usual_hit> : &SliceHits::append<Time, 0>;
     };
     if (layout.time_bytes == 4)
         layout.big_endian ? choose(Time<4, true>{}) : choose(Time<4, false>{});
     else
         layout.big_endian ? choose(Time<2, true>{}) : choose(Time<2, false>{});
+    in_vectors_ = layout.in_vectors && layout.hit_size == usual_hit && has_vectors();
+    if (!in_vectors_) return;
+    constexpr uint8_t none = 0x80;
+    for (std::size_t at = 0; at < time_places_.size(); ++at) {
+        const std::size_t byte = at % usual_hit, of_hit = at % lane_bytes - byte;
+        const std::size_t place = layout.time_offset + (layout.big_endian ? layout.time_bytes - 1 - byte : byte);
+        time_places_[at] = byte < layout.time_bytes ? static_cast<uint8_t>(of_hit + place) : none;
+    }
 }
 
 std::size_t SliceHits::nbytes() const
@@ -205,7 +235,7 @@ void SliceHits::append_hits(Record& record, const Source& source, uint32_t at, u
         record.window.status |= damaged;
         if (!is_neighbour) bytes_left += rest;
     }
-    uint8_t* const bank = record.banks.room(bank_header_size + padded_to_4(size));
+    uint8_t* const bank = record.banks.room(bank_header_size + padded_to_4(size) + behind_copies);
     const uint8_t* const hits = source.mfp + at;
     uint8_t* const payload = bank + bank_header_size;
     uint64_t n_outside = 0;
@@ -233,7 +263,9 @@ uint8_t* SliceHits::copy_hits(const uint8_t* hit, const uint8_t* end, const Rang
     const uint64_t length = range.last - range.first, n_unfit = range.unfit - range.last;
     uint64_t n = 0;
     uint8_t* const copies = to;
-    if constexpr (fixed != 0) {
+    if (fixed == usual_hit && in_vectors_) {
+        to = copy_vectors(hit, end, range, to, n);
+    } else if constexpr (fixed != 0) {
         // Hits of a window come one by one where a source sorts by its channels. Each is copied, and stays if it is in
         // the window: a branch for each would often be mispredicted, which takes longer.
         for (; hit < end; hit += fixed) {
@@ -261,6 +293,37 @@ uint8_t* SliceHits::copy_hits(const uint8_t* hit, const uint8_t* end, const Rang
     if (range.later != 0)
         for (uint8_t* at = copies + time_offset; at < to; at += hit_size)
             Time::put(at, Time::read(at) + static_cast<uint64_t>(range.later));
+    return to;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512bw,popcnt")))
+#endif
+uint8_t* SliceHits::copy_vectors([[maybe_unused]] const uint8_t* hit, [[maybe_unused]] const uint8_t* end,
+                                 [[maybe_unused]] const Range& range, uint8_t* to,
+                                 [[maybe_unused]] uint64_t& n_outside) const
+{
+#if defined(__x86_64__)
+    const __m512i of_times = _mm512_loadu_si512(time_places_.data());
+    const __m512i first = _mm512_set1_epi64(static_cast<int64_t>(range.first)),
+                  last = _mm512_set1_epi64(static_cast<int64_t>(range.last)),
+                  length = _mm512_set1_epi64(static_cast<int64_t>(range.last - range.first)),
+                  n_unfit = _mm512_set1_epi64(static_cast<int64_t>(range.unfit - range.last)),
+                  outside = _mm512_set1_epi64(static_cast<int64_t>(range.outside));
+    constexpr std::ptrdiff_t at_once = sizeof(__m512i) / usual_hit;
+    for (; hit < end; hit += sizeof(__m512i)) {
+        const auto n = std::min<std::ptrdiff_t>((end - hit) / static_cast<std::ptrdiff_t>(usual_hit), at_once);
+        const auto present = static_cast<__mmask8>((1u << n) - 1u);
+        const __m512i hits = _mm512_maskz_loadu_epi64(present, hit), ticks = _mm512_shuffle_epi8(hits, of_times);
+        const __mmask8 inside = _mm512_mask_cmplt_epu64_mask(present, _mm512_sub_epi64(ticks, first), length);
+        const unsigned lost = _mm512_mask_cmpge_epu64_mask(present, ticks, outside) |
+                              _mm512_mask_cmplt_epu64_mask(present, _mm512_sub_epi64(ticks, last), n_unfit);
+        // A compressing store to memory takes much longer on some processors.
+        _mm512_storeu_si512(to, _mm512_maskz_compress_epi64(inside, hits));
+        to += usual_hit * static_cast<std::size_t>(__builtin_popcount(inside));
+        n_outside += static_cast<uint64_t>(__builtin_popcount(lost));
+    }
+#endif
     return to;
 }
 

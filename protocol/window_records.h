@@ -22,6 +22,8 @@ struct Layout {
     // Time that is added to the hits of a source, by its id. A hit whose corrected time lies in the sub-slice before or
     // behind belongs to that one, and the records have corrected times.
     std::map<uint32_t, int64_t> clock_offsets_ns{};
+    // Whether hits of eight bytes are copied in vectors, where the processor has those. Tests compare both.
+    bool in_vectors = true;
 
     // Throws std::invalid_argument for a layout that cannot be used.
     void check() const;
@@ -158,9 +160,12 @@ class SliceHits {
     void append_hits(Record& record, const Source& source, uint32_t at, uint32_t size, uint8_t type, const Range& range,
                      bool is_neighbour);
     // Copies the hits in a range, and adds the number of those outside of their sub-slice. Returns the end of the
-    // copies; up to the size of all hits may be written.
+    // copies; up to the size of all hits and `behind_copies` may be written.
     template <typename Time, std::size_t fixed>
     uint8_t* copy_hits(const uint8_t* hit, const uint8_t* end, Range range, uint8_t* to, uint64_t& n_outside) const;
+    // The same for hits of eight bytes, eight in a vector; `later` is not added to their times.
+    uint8_t* copy_vectors(const uint8_t* hit, const uint8_t* end, const Range& range, uint8_t* to,
+                          uint64_t& n_outside) const;
     // The hits from `from` to `to` (ns since the start of a sub-slice) if `later_ns` is added to their times.
     Range range_of(int64_t from, int64_t to, int64_t later_ns) const;
     // The smallest time as sent that is not before `ns`, at most the end of a sub-slice.
@@ -170,6 +175,9 @@ class SliceHits {
     std::size_t n_events_;
     std::vector<Source> sources_;
     std::size_t max_banks_of_sub_slice_ = 0;
+    bool in_vectors_ = false;
+    // Places of the bytes of the times of a vector of hits, as little-endian words; one with the highest bit gives 0.
+    std::array<uint8_t, 64> time_places_{};
     void (SliceHits::*append_)(Record& record, const Window& window, uint32_t sub_slice) = nullptr;
 };
 

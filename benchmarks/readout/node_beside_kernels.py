@@ -15,6 +15,7 @@ from benchmarks.profile import ProfiledSequence
 from benchmarks.readout.real_readout import (
     AFTER_START_SECONDS,
     MIB,
+    cpu_seconds,
     process,
     seconds_by_kind,
     wait_until_it_runs,
@@ -26,6 +27,8 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 TARGET = 1.25
 """Most processor time of a node relative to its kernels."""
 RUNS = 2
+RESTING = 0.05
+"""Most part of a processor that a node takes when its start is over: on a busy machine it lasts longer than usual."""
 _CONFIG = """
 [network]
 data = "tcp://127.0.0.1:{data}"
@@ -109,11 +112,21 @@ class MeasuredNode:
         with process("serve", "--config", config) as node:
             wait_until_it_runs(node, http)
             time.sleep(AFTER_START_SECONDS)
+            _wait_until_it_rests(node.pid)
             with process(command, *to, *options) as feeder:
                 before = when_processed(http, node, feeder, self.fed // 4)
                 after = when_processed(http, node, feeder, self.fed * 3 // 4)
         used = seconds_by_kind(node.pid, before[1], after[1])
         return {kind: seconds / (after[0] - before[0]) * 1e6 for kind, seconds in used.items()}
+
+
+def _wait_until_it_rests(pid: int) -> None:
+    used = cpu_seconds(pid)
+    while True:
+        time.sleep(1.0)
+        before, used = used, cpu_seconds(pid)
+        if used - before <= RESTING:
+            return
 
 
 def _kernels_us(alone: ProfiledSequence, meps: Sequence[EncodedMep]) -> float:

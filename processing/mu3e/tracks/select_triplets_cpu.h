@@ -10,7 +10,8 @@
 
 namespace hlt {
 
-/// Hits of a layer as arrays with room behind the last one for a whole vector. Times are exact as floats.
+/// Hits of a layer as arrays with room behind the last one for a whole vector. Times are exact as floats; those behind
+/// the last hit are later than all others.
 struct layer_lanes {
     uint32_t first, n;
     float x[mu3e_max_hits + n_wide], y[mu3e_max_hits + n_wide], z[mu3e_max_hits + n_wide], time[mu3e_max_hits + n_wide];
@@ -23,6 +24,7 @@ struct layer_lanes {
         std::memcpy(z, hits.z + first, n * sizeof(float));
         for (uint32_t i = 0; i < n; ++i)
             time[i] = static_cast<float>(static_cast<int32_t>(time_of_hit(hits.word[first + i])));
+        store_wide(time + n, in_all_lanes<float_wide>(__builtin_inff()));
     }
 };
 
@@ -31,11 +33,25 @@ struct hit_range {
     uint32_t begin, end;
 };
 
+/// The first hit from `hit` on whose time is not less than (or: not at most) `limit`. A vector is counted at once: the
+/// number of hits to pass is different for each hit of layer 0, and a loop over them would be mispredicted.
+template <wide_comparison comparison>
+inline __attribute__((always_inline)) uint32_t passed(const layer_lanes& layer, uint32_t hit, float limit)
+{
+    while (true) {
+        float_wide times;
+        load_wide(times, layer.time + hit);
+        const uint32_t bits = bits_where<comparison>(times, in_all_lanes<float_wide>(limit));
+        if (bits != all_wide) return hit + static_cast<uint32_t>(__builtin_popcount(bits));
+        hit += n_wide;
+    }
+}
+
 /// The hits of a layer between two times that never decrease.
 inline void move_range(hit_range& range, const layer_lanes& layer, float after, float before)
 {
-    while (range.begin < layer.n && layer.time[range.begin] <= after) ++range.begin;
-    while (range.end < layer.n && layer.time[range.end] < before) ++range.end;
+    range.begin = passed<wide_comparison::at_most>(layer, range.begin, after);
+    range.end = passed<wide_comparison::less>(layer, range.end, before);
 }
 
 /// Hits of layers 1 and 2 within the time window of each hit of layer 0.

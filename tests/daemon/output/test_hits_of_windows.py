@@ -96,7 +96,7 @@ def search(fragments: Fragments, window: Window, length: int, offsets: Mapping[i
 
 
 def encode(
-    fragments: Fragments, windows: list[Window], streaming: Streaming, offsets: dict[int, int]
+    fragments: Fragments, windows: list[Window], streaming: Streaming, offsets: dict[int, int], in_vectors: bool
 ) -> tuple[list[TimeWindow], EncodedWindows]:
     data, rows = b"", []
     for source, of_source in fragments.items():
@@ -116,9 +116,11 @@ def encode(
             "lines": np.ones(len(windows), np.uint32),
         },
     )
+    layout = TimeWindows(streaming, WINDOWS, clock_offsets=offsets).layout
+    layout.in_vectors = in_vectors
     none = np.zeros((N_EVENTS, 1), np.uint32)
     encoded = EventEncoder(9, np.zeros((1, 3), np.uint32), ("things",), FlagTable()).encode_windows(
-        TimeWindows(streaming, WINDOWS, clock_offsets=offsets).layout,
+        layout,
         memoryview(data),
         [(N_EVENTS, np.array(rows, np.int64))],
         np.array([SLICE], np.uint64),
@@ -134,7 +136,10 @@ def encode(
 
 @pytest.mark.parametrize("kind", ["<u2", ">u2", "<u4", ">u4"])
 @pytest.mark.parametrize(("size", "offset"), LAYOUTS)
-def test_each_hit_of_a_window_is_copied_once_with_its_corrected_time(size: int, offset: int, kind: str) -> None:
+@pytest.mark.parametrize("in_vectors", [False, True])
+def test_each_hit_of_a_window_is_copied_once_with_its_corrected_time(
+    in_vectors: bool, size: int, offset: int, kind: str
+) -> None:
     rng = np.random.default_rng(1)
     n_hits = n_outside = 0
     for length in (100, 70_000):
@@ -150,7 +155,7 @@ def test_each_hit_of_a_window_is_copied_once_with_its_corrected_time(size: int, 
         windows: list[Window] = [(3 * length, 4 * length), *zip(edges[::2], edges[1::2], strict=True)]
         # Each in a record of its own: merged windows have another test.
         windows = [each for each in windows[1:] if each[1] <= windows[0][0] or each[0] >= windows[0][1]] + windows[:1]
-        found, encoded = encode(fragments, windows, streaming, offsets)
+        found, encoded = encode(fragments, windows, streaming, offsets, in_vectors)
         expected = [search(fragments, window, length, offsets) for window in sorted(windows)]
         origin = (SLICE * (N_EVENTS - 3) - 1) * length
         assert [(each.start_ns - origin, each.end_ns - origin) for each in found] == sorted(windows)
