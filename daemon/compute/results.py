@@ -92,10 +92,14 @@ class BatchResults:
         self._n_counters = n_counters
         self._output_lists = lists or {}
         self._lists: dict[int, dict[str, ListContent]] = {}
-        self._rows = dict(_rows(meps))
         self._selected: dict[int, ListContent] = {}
         self._whole: Output | None = None
         """The output of the back end, if all MEPs were computed together."""
+
+    @cached_property
+    def _rows(self) -> dict[int, slice]:
+        """The rows of each MEP. A batch that is computed as a whole needs none."""
+        return dict(_rows(self._meps))
 
     @cached_property
     def _all(self) -> Results:

@@ -71,7 +71,7 @@ def context() -> Iterator[zmq.asyncio.Context]:
 async def test_ids_of_meps_that_were_computed_before_a_kill_are_not_used_again(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
-    """The decisions of MEPs up to `last` may have left before the kill; boards send these events to no other session."""
+    """Decisions of MEPs up to `last` may have left before the kill; boards send these events to no other session."""
     last = 6 + RESERVED_MEPS
     seen: list[MepDecision] = []
     for burst in (1, 2):
