@@ -203,3 +203,18 @@ class RecordEncoder:
         window_lines: NDArray[np.uint32],
         kept: NDArray[np.uint8],
     ) -> tuple[bytes, bytes, bytes, int, int, int, int, int, int]: ...
+
+class DecisionWriter:
+    def __init__(self, node: str, chain: str, n_lines: int, version: int) -> None: ...
+    def write(
+        self,
+        run: int,
+        mep: int,
+        seq: int,
+        first_event: int,
+        n_events: int,
+        tck: int,
+        accepted: NDArray[np.uint8],
+        lines: NDArray[np.uint32],
+        flags: NDArray[np.uint32],
+    ) -> bytes: ...

@@ -13,6 +13,7 @@
 
 #include "buffer_view.h"
 #include "crc32c.h"
+#include "decision_message.h"
 #include "event_records.h"
 #include "event_table.h"
 #include "fragment_frame.h"
@@ -222,6 +223,7 @@ NB_MODULE(_native, module)
     define_packing(module);
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
                "Sum of the padded sizes of the n fragments of an MFP, or -1 if an absent bank has a size");
+    add_decision_message(module);
     add_event_records(module);
     add_window_list(module);
     define_event_table(module);

@@ -65,6 +65,10 @@ class Workspace(Protocol):
     @property
     def output(self) -> Output: ...
     @property
+    def decision_rows(self) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32]]:
+        """`accepted`, `lines` and `flags` of the output, of which the first rows are valid."""
+
+    @property
     def timings(self) -> StageTimings: ...
     @property
     def progress(self) -> int:

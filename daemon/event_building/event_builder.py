@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.builder_state import BuilderState
 from hltnode.daemon.event_building.closed_meps import ClosedMeps
@@ -148,11 +148,23 @@ class EventBuilder(BuilderState):
 
     def fragment_copied(self, now_ns: int, place: Place) -> Sequence[Effect]:
         """Note that a valid MFP was copied to the place that `place_for` has just returned for it."""
-        mep = place.record
-        if not mep.n_fragments:
-            self._open(now_ns, self._slots[place.slot], mep)
+        mep, slot = place.record, self._slots[place.slot]
+        is_first = not mep.n_fragments
+        if is_first:
+            self._open(now_ns, slot, mep)
         is_complete = self.pool.meps.add(mep.mep, place.source, place.offset, place.size, now_ns)
-        return self.mep_complete(now_ns, mep.mep) if is_complete else ()
+        effects = self.mep_complete(now_ns, mep.mep) if is_complete else ()
+        if is_first:
+            self._wake_for_first(now_ns, slot, is_open=not is_complete)
+        return effects
+
+    def _wake_for_first(self, now_ns: int, slot: Slot, *, is_open: bool) -> None:
+        """Request the ticks that a MEP with its first fragment needs. One with a single source may be sealed by now."""
+        if is_open:
+            self._look_soon(now_ns)
+            self.wake_by(now_ns + self._look_ns)
+        if slot.state is SlotState.FILLING and slot.deadline_ns > now_ns:
+            self.wake_by(slot.deadline_ns)
 
     def mep_complete(self, now_ns: int, mep_id: int) -> list[Effect]:
         """Close a MEP whose last fragment was copied to its place."""
@@ -332,8 +344,6 @@ class EventBuilder(BuilderState):
         self.open[mep.mep] = mep
         self.window.opened()
         self.counters.meps_opened += 1
-        self._look_soon(now_ns)
-        self.wake_by(min(slot.deadline_ns if slot.deadline_ns > now_ns else NEVER_NS, now_ns + self._look_ns))
 
     def _find_ahead(self, now_ns: int, older: int) -> bool:
         """Mark the MEPs that were opened ahead of this one; True if fragments of some may have overtaken its own.

@@ -5,6 +5,7 @@ Every stage has its own thread. Callbacks to parts of the event loop are called 
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hltnode.client.keys import load_client_keys
@@ -13,7 +14,7 @@ from hltnode.daemon.combiner.window_rows import WindowRows
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.threads import call_in_loop
 from hltnode.daemon.common.vocabulary import DecisionThread, EventStream
-from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
+from hltnode.daemon.compute.pipeline import ComputedBatch, DecisionRows, Pipeline
 from hltnode.daemon.event_building.stimuli_and_effects import Batch
 from hltnode.daemon.node.core import NodeCore
 from hltnode.daemon.node.sizing import gathered_streams
@@ -42,7 +43,8 @@ from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.daemon.storage.room_at_start import open_when_there_is_room
 from hltnode.processing.selection.configuration.tck import TckDocument, tck_file_name
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
+from hltnode.protocol._native import DecisionWriter
+from hltnode.protocol.transport.decisions import DECISION_VERSION, DecisionGroup, MepDecision
 from hltnode.protocol.transport.feeder_messages import Revoked
 
 # One failed batch may be a bad batch. This many failures in a row mean a broken back end; only a restart can help.
@@ -86,6 +88,7 @@ class BatchPath:
         events_revoked: Callable[[tuple[bytes, Revoked]], None],
         deliver: Callable[[GatheredBatch], None],
         send_at_once: Callable[[Sequence[MepDecision | DecisionGroup]], int],
+        send_written: Callable[[Callable[[int], bytes]], bool],
     ) -> None:
         """Lock the output directory, recover its files, and create the stages that write there.
 
@@ -94,6 +97,7 @@ class BatchPath:
             deliver: called in the loop with each written batch.
             send_at_once: called in the compute thread with decisions that leave before the files; returns how many of
                 them are sent.
+            send_written: the same for a message that a function makes of its sequence number.
 
         Raises:
             OSError: the output directory cannot be written.
@@ -143,12 +147,14 @@ class BatchPath:
             self._computed,
             lambda error: self._in_loop(self._device_lost, error),
             self._crashed,
+            comes_once=self._comes_once,
             begin_run=self._begin_run,
             lists=engine.lists,
             n_counters=len(engine.summary),
             serial=config.latency.serial,
             begin=lambda: core.scheduling.apply(DecisionThread.COMPUTE),
             decide=self._decide,
+            decide_at_once=self._decide_at_once,
             clock_ns=core.clock_ns,
         )
         self.output = OutputStage(
@@ -189,7 +195,15 @@ class BatchPath:
             deadline = DecisionDeadline(config.latency.deadline_us * 1_000)
             begun_below = None if config.udp.endpoint is None else self.store.journal.begun_below
             self._early = EarlyDecisions(
-                gatherer, send_at_once, deadline, begun_below=begun_below, clock_ns=core.clock_ns
+                gatherer,
+                send_at_once,
+                deadline,
+                begun_below=begun_below,
+                writer=None
+                if config.decisions.lists or engine.windows is not None
+                else DecisionWriter(config.node.name, core.info.chain, len(engine.lines), DECISION_VERSION),
+                send_written=send_written,
+                clock_ns=core.clock_ns,
             )
         self.gather = GatherStage(
             gatherer,
@@ -316,8 +330,22 @@ class BatchPath:
             self._submit(KeepTck(document))
         return runs.tck_of(run)
 
+    def _comes_once(self, run: int) -> bool:
+        """In the compute thread: whether all fragments of the current run are datagrams, which are not sent again.
+
+        False for a run that has just ended: the sources are those of the next one by then.
+        """
+        udp, builder = self._core.config.udp, self._core.builder
+        # A new run sets its number before its sources, so these sources are not those of a later run.
+        sources = builder.sources
+        return udp.endpoint is not None and builder.run == run and set(sources) <= set(udp.sources)
+
     def _in_loop(self, callback: Callable[..., object], *arguments: object) -> None:
         call_in_loop(self._loop, callback, *arguments)
+
+    def _decide_at_once(self, batch: Batch, tck: int, rows: DecisionRows) -> None:
+        if self._early is not None:
+            self._early.leave_at_once(batch, tck, rows)
 
     def _decide(self, computed: ComputedBatch) -> None:
         if self._early is not None:
@@ -325,8 +353,10 @@ class BatchPath:
 
     def _computed(self, computed: ComputedBatch) -> None:
         decided, self._decided = self._decided, None
-        if decided is not None:
-            self.gather.submit(decided)
+        if isinstance(decided, DecidedBatch):
+            self.gather.submit(replace(decided, computed=computed))
+        elif decided is not None:
+            self.gather.submit(computed)
         else:
             self._submit(computed)
         if computed.error is not None or self._failed_batches:

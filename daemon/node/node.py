@@ -134,8 +134,10 @@ class Node:
             with self._http_errors():
                 self.http_port = await http.bind(config.http.host, config.http.port)
             revoked, deliver = self.feeder_protocol.events_revoked, self._batch_delivery.put
-            send = self.publisher.send_at_once
-            await in_daemon_thread(partial(self._path.open, self._loop, self.builder_control, revoked, deliver, send))
+            send, written = self.publisher.send_at_once, self.publisher.send_written
+            await in_daemon_thread(
+                partial(self._path.open, self._loop, self.builder_control, revoked, deliver, send, written)
+            )
             self._make_periodic_tasks()
             core.free_space.start()
             core.gpu.start()

@@ -20,6 +20,10 @@ class DecisionDeadline:
     def __init__(self, ns: int = 0) -> None:
         self._ns = ns
 
+    def is_late(self, mep: MepRecord, now_ns: int) -> bool:
+        """Whether a decision that is sent now is late."""
+        return self._ns > 0 and now_ns - mep.first_ns > self._ns
+
     def mark(
         self, decisions: Sequence[Decision], meps: Sequence[MepRecord], now_ns: int
     ) -> tuple[Sequence[Decision], int]:
@@ -27,7 +31,7 @@ class DecisionDeadline:
 
         meps: the MEPs of a batch that has at least these decisions. A group with a late one is sent MEP by MEP.
         """
-        late = {mep.mep for mep in meps if now_ns - mep.first_ns > self._ns} if self._ns else ()
+        late = {mep.mep for mep in meps if self.is_late(mep, now_ns)}
         if not late:
             return decisions, 0
         marked = [part for decision in decisions for part in _marked(decision, late)]

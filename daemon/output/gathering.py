@@ -163,7 +163,7 @@ class EventGatherer:
                 results.accepted[of_mep] = 0
                 results.lines[of_mep] = 0
                 to_error[of_mep] = results.flags[of_mep]
-            of_events = results.of_events(of_mep)
+            of_events = results if len(batch.meps) == 1 else results.of_events(of_mep)
             lists, n_left_out = self._lists.encode(of_events.lists, mep.n_events, self._n_lines)
             lists_left_out += n_left_out
             decision = self._decision(computed, mep, of_events, lists)
@@ -354,8 +354,8 @@ class EventGatherer:
             close_reason=str(mep.close_reason),
             missing_sources=mep.missing,
             accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
-            lines=results.lines.astype("<u4").tobytes(),
-            flags=results.flags.astype("<u4").tobytes(),
+            lines=results.lines.astype("<u4", copy=False).tobytes(),
+            flags=results.flags.astype("<u4", copy=False).tobytes(),
             chain=self._chain,
             lists=lists,
         )

@@ -18,7 +18,7 @@ from hltnode.daemon.common.zmq_sockets import SocketWatch, bind_socket
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.daemon.output.policy_sender import PolicySender
 from hltnode.daemon.output.slow_consumer_policy import Message
-from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, encode_decision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, pack_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 
 TOPICS = {EventStream.ACCEPTED: ACCEPTED, EventStream.ERROR: ERROR}
@@ -108,12 +108,22 @@ class DecisionPublisher:
                 return 0
             return self.sender.send_at_once(decisions, self._numbered)
 
+    def send_written(self, write: Callable[[int], bytes]) -> bool:
+        """Send the message that `write` makes of its sequence number, as `send_at_once` does; False if it must wait."""
+        with self._lock:
+            if self._publishing or self._closed:
+                return False
+            return self.sender.send_at_once((write,), self._written) == 1
+
+    def _written(self, write: Callable[[int], bytes], seq: int) -> Message:
+        return (write(seq),) if self._topic is None else (self._topic, write(seq))
+
     def _numbered(self, decision: MepDecision | DecisionGroup, seq: int) -> Message:
         return self.message(replace(decision, seq=seq))
 
     def message(self, decision: MepDecision | DecisionGroup) -> Message:
         """The parts of the message of a decision."""
-        encoded = encode_decision(decision)
+        encoded = pack_decision(decision)
         return (encoded,) if self._topic is None else (self._topic, encoded)
 
     def changed(self) -> None:
@@ -153,10 +163,6 @@ class DecisionPublisher:
         except zmq.Again:
             return False
         return True
-
-
-def _message(decision: MepDecision, sequence: int) -> Message:
-    return (encode_decision(replace(decision, seq=sequence)),)
 
 
 class OutputSocket:

@@ -85,6 +85,7 @@ class EffectExecutor:
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order, except `Place`, which the receiver has carried out before."""
+        closed: list[MepRecord] = []
         for effect in effects:
             if isinstance(effect, Reject):
                 self._reject(effect)
@@ -92,7 +93,7 @@ class EffectExecutor:
                 record = effect.record
                 record.closed_ns = self._clock_ns()
                 record.first_ns = self._true_time_of(record.opened_ns) - self.waited_ns
-                self._counters.mep_stages[MepStage.BUILD].observe((record.closed_ns - record.first_ns) * 1e-9)
+                closed.append(record)
                 if self._taps and self._registry.current is not None:
                     for tap in self._taps:
                         tap.mep_closed(self._registry.current.run, record)
@@ -103,6 +104,9 @@ class EffectExecutor:
                 self._submit(effect.batch)
             elif isinstance(effect, GrantCredit):
                 self._connections.send(self._registry.identities(effect.run), Credit(effect.run, effect.meps))
+        # A batch that was submitted does not wait for the metrics.
+        for record in closed:
+            self._counters.mep_stages[MepStage.BUILD].observe((record.closed_ns - record.first_ns) * 1e-9)
 
     def _reject(self, reject: Reject) -> None:
         owner = self._registry.owner_of(reject.run, reject.source)

@@ -14,6 +14,7 @@ from hltnode.protocol.transport.requests import (
     Refusal,
     RequestRefusal,
     encode_answer,
+    pack_answer,
 )
 
 
@@ -24,7 +25,7 @@ def fill(workspace: Workspace, requests: Sequence[WaitingRequest]) -> None:
     for request in requests:
         size = len(request.mep)
         workspace.input_data[offset : offset + size] = np.frombuffer(request.mep, np.uint8)
-        places = request.places + np.array([0, offset, 0])
+        places = request.places if not offset else request.places + np.array([0, offset, 0])
         meps.append(MepInBatch(request.n_events, places))
         offset += request.room
     workspace.seal(meps)
@@ -48,7 +49,7 @@ class AnswerEncoder:
         counts = np.zeros((n, len(engine.collections)), "<u4")
         for column, of_collection in enumerate(output.counts.values()):
             counts[:, column] = of_collection[rows]
-        return encode_answer(
+        return pack_answer(
             Answer(
                 id=request.id,
                 node=self._node,
@@ -57,8 +58,8 @@ class AnswerEncoder:
                 n_events=n,
                 n_lines=n_lines,
                 accepted=np.packbits(output.accepted[rows] != 0, bitorder="little").tobytes(),
-                lines=output.lines[rows].astype("<u4").tobytes(),
-                flags=output.flags[rows].astype("<u4").tobytes(),
+                lines=output.lines[rows].astype("<u4", copy=False).tobytes(),
+                flags=output.flags[rows].astype("<u4", copy=False).tobytes(),
                 collections=engine.collections,
                 counts=counts.tobytes(),
                 lists=lists,

@@ -357,7 +357,6 @@ class RequestSocket:
         """threads: the most that have shared the batch."""
         output, batch = self._workspace.output, self._batch
         self._batch = []
-        self._short.computed(*_events_and_bytes(batch), threads * self._workspace.timings.kernels)
         first, now_ns = 0, self._clock_ns()
         for request in batch:
             rows = slice(first, first + request.n_events)
@@ -366,6 +365,8 @@ class RequestSocket:
                 self._counters.answered += 1
                 self._counters.events += request.n_events
                 self._counters.seconds.observe((now_ns - request.arrived_ns) * 1e-9)
+        # Clients do not wait for the rest.
+        self._short.computed(*_events_and_bytes(batch), threads * self._workspace.timings.kernels)
         self._counters.batches += 1
 
     def _failed(self, error: BackendError) -> None:

@@ -30,8 +30,8 @@ log = get_logger("journal")
 class Journal:
     """The journal of a session.
 
-    Calls come from one thread at a time; only `use_tck`, `begin_batch`, `end_batch`, `interrupted` and `begun_below`
-    may come from any thread.
+    Calls come from one thread at a time; only `use_tck`, `begin_batch`, `end_batch`, `reserve`, `interrupted` and
+    `begun_below` may come from any thread.
     All methods raise OutputError when a write fails, and may then be called again.
 
     Args:
@@ -106,6 +106,15 @@ class Journal:
             self._note({"run": run, "end": meps}, lambda: self.content.end_batch(run, meps))
         except OutputError as error:
             log.warning("end_not_noted", run=run, error=error.strerror)
+
+    def reserve(self, run: int, below: int) -> None:
+        """Record that no later session may use the MEP ids of this run below `below`. Errors as for `begin_batch`.
+
+        In the file the last of them begins and ends, so it counts as computed, and not as interrupted.
+        """
+        last = ((below - 1, below - 1),)
+        self.begin_batch(run, last)
+        self.end_batch(run, last)
 
     def interrupted(self, run: int) -> dict[int, int]:
         """MEP id -> number of sessions that ended while the MEP was being computed, for one run. Any thread."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends._executor import TableWriter
 from hltnode.processing.framework.collections import (
     U8,
     U32,
@@ -147,79 +148,41 @@ class MepInBatch:
         return np.asarray(self.fragments, dtype=np.int64).reshape(-1, 3)
 
 
-@dataclass(frozen=True, slots=True)
 class BatchTables:
-    """Views of the tables in the pinned input of a workspace."""
+    """Writes the tables in the pinned input of a workspace. Compiled code does it (backends/batch_tables.cpp).
 
-    header: NDArray[np.void]
-    mfp_rows: NDArray[np.void]
-    mep_rows: NDArray[np.void]
-    event_rows: NDArray[np.void]
-    event_flags: NDArray[np.uint32]
-    max_events_per_mep: int = MAX_EVENTS_PER_MEP
+    Args:
+        header, mfp_rows, mep_rows, event_rows, event_flags: views of the tables, contiguous.
+        max_events_per_mep: largest number of events of a MEP.
+    """
 
-    def fill(self, meps: Sequence[MepInBatch], data: NDArray[np.uint8]) -> None:
+    def __init__(
+        self,
+        header: NDArray[np.void],
+        mfp_rows: NDArray[np.void],
+        mep_rows: NDArray[np.void],
+        event_rows: NDArray[np.void],
+        event_flags: NDArray[np.uint32],
+        max_events_per_mep: int = MAX_EVENTS_PER_MEP,
+    ) -> None:
+        self.header = header
+        self.mfp_rows = mfp_rows
+        self.mep_rows = mep_rows
+        self.event_rows = event_rows
+        self.event_flags = event_flags
+        tables = (header, mfp_rows, mep_rows, event_rows, event_flags)
+        self._writer = TableWriter(
+            *(table.ctypes.data for table in tables),
+            rows=len(mfp_rows),
+            meps=len(mep_rows),
+            events=min(len(event_rows), len(event_flags)),
+            max_events_per_mep=max_events_per_mep,
+        )
+
+    def fill(self, meps: Sequence[MepInBatch], data: NDArray[np.uint8]) -> int:
         """Write the tables of a batch. The MFPs in `data` have been validated by protocol.mfp.
 
-        Raises ValueError if the batch exceeds the limits of the tables.
+        Returns the number of bytes of `data` that they use. Raises ValueError if the batch exceeds the limits of the
+        tables, or a MFP is outside of `data`.
         """
-        n_events = sum(mep.n_events for mep in meps)
-        n_rows = sum(len(mep.fragments) for mep in meps)
-        if n_events > len(self.event_rows) or n_rows > len(self.mfp_rows) or len(meps) > len(self.mep_rows):
-            raise ValueError(
-                f"a batch of {n_events} events, {n_rows} MFPs and {len(meps)} MEPs exceeds the limits of "
-                f"{len(self.event_rows)}, {len(self.mfp_rows)} and {len(self.mep_rows)}"
-            )
-        if (largest := max((mep.n_events for mep in meps), default=0)) > self.max_events_per_mep:
-            raise ValueError(f"a MEP of {largest} events exceeds the limit of {self.max_events_per_mep}")
-        event = row = fragment = 0
-        for index, mep in enumerate(meps):
-            last_event = event + mep.n_events
-            self.event_rows["mep"][event:last_event] = index
-            self.event_rows["index"][event:last_event] = np.arange(mep.n_events, dtype=np.uint32)
-            self.event_flags[event:last_event] = int(mep.flags)
-            event = last_event
-            if len(mep.fragments):
-                first_event = last_event - mep.n_events
-                row, fragment = self._fill_rows(index, mep, data, row, fragment, first_event)
-            else:
-                self.mep_rows[index] = 0
-        self.header[0] = (n_events, n_rows, len(meps), fragment)
-
-    def _fill_rows(
-        self, index: int, mep: MepInBatch, data: NDArray[np.uint8], row: int, fragment: int, first_event: int
-    ) -> tuple[int, int]:
-        places = mep.places
-        if len(places) == 1:
-            return self._fill_row(index, mep.n_events, places[0].tolist(), data, row, fragment, first_event)
-        places = places[np.argsort(places[:, 0], kind="stable")]
-        source_ids, offsets, sizes = places.T
-        count = len(places)
-        rows = self.mfp_rows[row : row + count]
-        rows["data_offset"] = offsets
-        rows["source_id"] = source_ids
-        rows["fragment_base"] = fragment + np.arange(count, dtype=np.uint32) * np.uint32(mep.n_events)
-        rows["n_fragments"] = mep.n_events
-        rows["version"] = data[offsets + 19]
-        rows["packet_size"] = sizes
-        rows["first_event"] = first_event
-        subdetectors = source_ids >> 11
-        counts = np.bincount(subdetectors, minlength=N_SUBDETECTORS)
-        self.mep_rows["count"][index] = counts
-        self.mep_rows["first"][index] = row + np.cumsum(counts) - counts
-        return row + count, fragment + count * mep.n_events
-
-    def _fill_row(
-        self, index: int, n_events: int, place: list[int], data: NDArray[np.uint8], row: int, fragment: int, first: int
-    ) -> tuple[int, int]:
-        """The only MFP of a MEP: array operations for one row would take most of the time of a short batch."""
-        source, offset, size = place
-        self.mfp_rows[row] = (offset, source, fragment, n_events, int(data[offset + 19]), size, first)
-        subdetector = source >> 11
-        ranges = self.mep_rows[index]
-        firsts, counts = ranges["first"], ranges["count"]
-        firsts[: subdetector + 1] = row
-        firsts[subdetector + 1 :] = row + 1
-        counts[:] = 0
-        counts[subdetector] = 1
-        return row + 1, fragment + n_events
+        return self._writer.fill([(mep.n_events, mep.flags, mep.places) for mep in meps], data)

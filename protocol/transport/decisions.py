@@ -329,6 +329,16 @@ def encode_decision(decision: MepDecision | DecisionGroup) -> bytes:
     return _EITHER.encode(decision)
 
 
+def pack_decision(decision: MepDecision | DecisionGroup) -> bytes:
+    """The message as msgpack, for fields that are in their ranges: only their sizes are checked.
+
+    Raises MessageError for sizes that decode_decisions would refuse.
+    """
+    if isinstance(decision, SliceDecision):
+        return _SLICE.pack(decision)
+    return _EITHER.pack(decision)
+
+
 def decode_decisions(raw: Buffer) -> list[MepDecision]:
     """The decisions in `raw`: of one MEP, or of each MEP of a group.
 

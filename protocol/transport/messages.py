@@ -128,7 +128,18 @@ class MessageCodec(Generic[AnyMessage]):
 
     def encode(self, message: AnyMessage) -> bytes:
         """The message as msgpack.  Raises MessageError for a message that :meth:`decode` would refuse."""
+        packed = self.pack(message)
+        self.decode(packed)
+        return packed
+
+    def pack(self, message: AnyMessage) -> bytes:
+        """The message as msgpack, without decoding it again, which takes most of the time of :meth:`encode`.
+
+        For messages that this process makes from values in their ranges, on a path where microseconds count.  Raises
+        MessageError for fields that contradict one another, and for a message that is too large.
+        """
         try:
+            message.check()
             fields = msgspec.to_builtins(message, builtin_types=_BUILTIN_TYPES)
             packed: bytes = msgpack.packb({_VERSION_KEY: self._version, **fields}, use_bin_type=True)
         except (ValueError, TypeError, OverflowError) as error:
@@ -138,7 +149,6 @@ class MessageCodec(Generic[AnyMessage]):
                 RejectReason.OVERSIZED,
                 f"{self._what}: message of {len(packed)} bytes, at most {self._max_size} are allowed",
             )
-        self.decode(packed)
         return packed
 
     def encode_for(self, version: int, message: AnyMessage) -> bytes:

@@ -170,6 +170,14 @@ def encode_answer(message: ToClient) -> bytes:
     return _TO_CLIENT.encode(message)
 
 
+def pack_answer(answer: Answer) -> bytes:
+    """The answer as msgpack, for fields that are in their ranges: only their sizes are checked.
+
+    Raises MessageError for sizes that decode_answer would refuse.
+    """
+    return _TO_CLIENT.pack(answer)
+
+
 def decode_answer(raw: Buffer) -> ToClient:
     """The answer or refusal in `raw`. Raises MessageError for anything else."""
     return _TO_CLIENT.decode(raw)

@@ -175,6 +175,11 @@ class FakeWorkspace:
         return Timings(1e-4, self._behaviour.seconds, 1e-4)
 
     @property
+    def decision_rows(self) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32]]:
+        output = self.output
+        return output.accepted, output.lines, output.flags
+
+    @property
     def output(self) -> FakeOutput:
         n = sum(mep.n_events for mep in self._meps)
         lines = np.concatenate([self._decisions[: mep.n_events] for mep in self._meps])

@@ -1,6 +1,9 @@
-"""Types of the extension module built from cpu_executor.cpp."""
+"""Types of the extension module built from cpu_executor.cpp and batch_tables.cpp."""
 
 from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 def event_order(tables: tuple[int, int, int, int], n_events: int) -> list[int]: ...
 
@@ -29,3 +32,18 @@ class Executor:
     def threads(self) -> int: ...
     def run(self, program: Program, profile: bool = False, record: bool = False) -> None: ...
     def take_records(self) -> bytes: ...
+
+class TableWriter:
+    def __init__(
+        self,
+        header: int,
+        mfp_rows: int,
+        mep_rows: int,
+        event_rows: int,
+        event_flags: int,
+        rows: int,
+        meps: int,
+        events: int,
+        max_events_per_mep: int,
+    ) -> None: ...
+    def fill(self, meps: list[tuple[int, int, NDArray[np.int64]]], data: NDArray[np.uint8]) -> int: ...

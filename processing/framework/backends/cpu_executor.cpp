@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "batch_tables.h"
 #include "framework/backends/event_order.h"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
@@ -607,6 +608,7 @@ NB_MODULE(_executor, module)
     // nanobind would report objects that live until the process ends as leaks.
     nb::set_leak_warnings(false);
     module.doc() = "Runs kernels on the CPU";
+    add_batch_tables(module);
 
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")
         .def(nb::init<const std::vector<StepTuple>&, uint64_t, const std::vector<PlacementTuple>&,

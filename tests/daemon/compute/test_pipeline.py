@@ -9,12 +9,14 @@ import pytest
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.compute.histogram_tally import HistogramTally
-from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
+from hltnode.daemon.compute.interruptions import RESERVED_MEPS
+from hltnode.daemon.compute.pipeline import ComputedBatch, DecisionRows, Pipeline
 from hltnode.daemon.compute.results import flags_of
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
+from hltnode.processing.framework.backends.interface import Timings
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
-from tests.daemon.fakes import TRACKS_PER_EVENT, FakeEngine
+from tests.daemon.fakes import TRACKS_PER_EVENT, FakeEngine, FakeWorkspace
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=4096, rows=64)
 
@@ -25,6 +27,8 @@ class Notes:
     def __init__(self, interrupted: Mapping[int, int]) -> None:
         self.noted: list[tuple[str, list[int]]] = []
         self._interrupted = interrupted
+        self._below = 0
+        self.refuses = False
 
     def begin_batch(self, _run: int, meps: Sequence[tuple[int, int]]) -> None:
         self.noted.append(("begin", ids(meps)))
@@ -35,6 +39,14 @@ class Notes:
     def interrupted(self, run: int) -> Mapping[int, int]:
         return self._interrupted if run == 1 else {}
 
+    def reserve(self, _run: int, below: int) -> None:
+        self.noted.append(("refused" if self.refuses else "reserve", [below]))
+        self._below = 0 if self.refuses else below
+        self.refuses = False
+
+    def begun_below(self, _run: int) -> int:
+        return self._below
+
 
 def ids(ranges: Sequence[tuple[int, int]]) -> list[int]:
     return [mep for first, last in ranges for mep in range(first, last + 1)]
@@ -43,7 +55,9 @@ def ids(ranges: Sequence[tuple[int, int]]) -> list[int]:
 class Bench:
     """A pipeline with three fake workspaces, started. MEPs have four events."""
 
-    def __init__(self, interrupted: Mapping[int, int] | None = None, *, serial: bool = False) -> None:
+    def __init__(
+        self, interrupted: Mapping[int, int] | None = None, *, serial: bool = False, comes_once: bool = False
+    ) -> None:
         self.engine = FakeEngine(LIMITS)
         self.notes = Notes(interrupted or {})
         self.progress: list[SlotAdvanced] = []
@@ -53,6 +67,10 @@ class Bench:
         self.threads: list[str] = []
         self.decided: list[list[SlotState]] = []
         """What was reported when each batch was decided."""
+        self.decided_at_once: list[tuple[tuple[int, ...], int, list[int]]] = []
+        """MEPs, key, and accepted events of one MEP of each batch that could be decided at once."""
+        self._may_decide = threading.Event()
+        self._may_decide.set()
         self.runs: list[tuple[int, int]] = []
         """Runs that the back end has begun, with the number of batches that were done before."""
         self.pipeline = Pipeline(
@@ -68,10 +86,24 @@ class Bench:
             begin_run=self._begin_run,
             serial=serial,
             begin=lambda: self.threads.append(threading.current_thread().name),
-            decide=lambda _computed: self.decided.append([each.state for each in self.progress]),
+            comes_once=lambda _run: comes_once,
+            decide=self._decide,
+            decide_at_once=self._decide_at_once,
         )
         self.pipeline.warm_up()
         self.pipeline.start()
+
+    def _decide(self, _computed: ComputedBatch) -> None:
+        assert self._may_decide.wait(10.0)
+        self.decided.append([each.state for each in self.progress])
+
+    def _decide_at_once(self, batch: Batch, tck: int, rows: DecisionRows) -> None:
+        self.decided_at_once.append((tuple(mep.mep for mep in batch.meps), tck, rows[0][:4].tolist()))
+
+    def hold_decisions(self) -> threading.Event:
+        """Keep batches from being decided until the event is set."""
+        self._may_decide.clear()
+        return self._may_decide
 
     def _begin_run(self, run: int) -> int:
         self.runs.append((run, sum(each.state is SlotState.DONE for each in self.progress)))
@@ -155,7 +187,72 @@ def test_a_serial_pipeline_computes_in_its_own_thread(serial: Bench) -> None:
     assert computed.results.accepted.tolist() == [0, 1, 0, 1] * 2
     assert len(computed.timings) == 1
     assert serial.notes.noted == [("begin", [5, 6]), ("end", [5, 6])]
-    assert serial.progress == [SlotAdvanced(1, SlotState.RUN), SlotAdvanced(1, SlotState.DONE)]
+    # A report of its beginning would wake the event loop before the kernels.
+    assert serial.progress == [SlotAdvanced(1, SlotState.DONE)]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_only_after_short_kernels_a_caller_waits_for_the_decision(
+    serial: Bench, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.compute.pipeline.HAND_OVER_SECONDS", 60.0)
+    timings = Timings(0.0, seconds, 0.0)
+    monkeypatch.setattr(FakeWorkspace, "timings", timings)
+    serial.submit(0)
+    serial.take()
+    may_decide = serial.hold_decisions()
+    threading.Timer(0.2, may_decide.set).start()
+    serial.submit(1)
+    assert may_decide.is_set() is (seconds == 0.0)
+    may_decide.set()
+    serial.take()
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "fail", "meps", "expected"),
+    [
+        ({}, 0, (5,), [(5,)]),
+        ({}, 0, (5, 6), [(5, 6)]),
+        ({5: 1}, 0, (5,), []),
+        ({5: 1}, 0, (5, 6), []),
+        ({}, 1, (5,), []),
+    ],
+)
+def test_a_batch_is_decided_at_once_only_if_it_was_computed_as_a_whole(
+    interrupted: dict[int, int], fail: int, meps: tuple[int, ...], expected: list[tuple[int, ...]]
+) -> None:
+    bench = Bench(interrupted, serial=True)
+    bench.engine.behaviour.direct = True
+    bench.engine.behaviour.fail_next = fail
+    bench.submit(0, *meps)
+    computed = bench.take()
+    assert bench.decided_at_once == [(mep, 101, [0, 1, 0, 1]) for mep in expected]
+    assert computed.batch.times.computed_ns > 0
+    assert bench.pipeline.stop(5.0)
+
+
+def test_meps_that_come_once_have_no_notes_but_their_ids_are_reserved_ahead() -> None:
+    bench = Bench(serial=True, comes_once=True)
+    bench.engine.behaviour.direct = True
+    # The disk refuses the first record.
+    bench.notes.refuses = True
+    for slot, mep in enumerate((3, 4, 3 + RESERVED_MEPS)):
+        bench.submit(slot, mep)
+        bench.take()
+    last = 4 + RESERVED_MEPS
+    bench.submit(0, last)
+    bench.take()
+    bench.submit(1, last - 1 + RESERVED_MEPS)
+    bench.take()
+    bench.submit(2, last, run=2)
+    bench.take()
+    assert bench.notes.noted == [
+        ("refused", [3 + RESERVED_MEPS]),
+        ("reserve", [4 + RESERVED_MEPS]),
+        ("reserve", [last + RESERVED_MEPS]),
+        ("reserve", [last + RESERVED_MEPS]),
+    ]
+    assert bench.pipeline.stop(5.0)
 
 
 def test_a_pipeline_of_overlapping_batches_leaves_computing_to_the_back_end(bench: Bench) -> None:

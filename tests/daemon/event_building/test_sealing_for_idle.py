@@ -10,6 +10,7 @@ from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    Place,
     RevokeMeps,
     SealSlot,
     SlotAdvanced,
@@ -103,3 +104,19 @@ def test_a_slot_that_an_idle_back_end_may_have_after_a_revocation_is_sealed_by_a
     builder.handle(MS, RevokeMeps(((1, 1),)))
     assert builder.wake_ns == MS
     assert sealed(builder.handle(MS, Tick())) == [0]
+
+
+@pytest.mark.parametrize("sources", [(SOURCES[0],), SOURCES])
+def test_a_mep_that_is_not_sealed_at_once_has_a_tick_at_the_deadline_of_its_slot(sources: tuple[int, ...]) -> None:
+    """Also one of a single source, which is complete with its first fragment."""
+    made = make_builder(start=False)
+    limits = replace(made._limits, seals_for_idle=True, flush_deadline_ns=MS)
+    builder = EventBuilder(made.pool, limits, made.counters)
+    builder.handle(0, StartRun(RUN, sources, 0, EVENTS))
+    for mep in range(2):
+        builder.handle(0, Tick())
+        place = builder.place_for(0, *fragment(mep, sources[0]))
+        assert isinstance(place, Place)
+        is_sealed = bool(sealed(list(builder.fragment_copied(0, place))))
+        assert is_sealed is (mep == 0 and len(sources) == 1)
+        assert is_sealed or builder.wake_ns == MS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from hltnode.daemon.common.vocabulary import CloseReason, EventStream
+from hltnode.daemon.common.vocabulary import CloseReason, EventStream, HeadRoomRule
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
@@ -19,7 +19,14 @@ from hltnode.daemon.output.gathering import DecidedBatch, EventGatherer
 from hltnode.processing.framework.backends.interface import Timings
 from hltnode.processing.framework.flags import EventFlag, FlagTable
 from hltnode.processing.framework.output_lists import no_words
-from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, decode_decision, encode_decision
+from hltnode.protocol._native import DecisionWriter
+from hltnode.protocol.transport.decisions import (
+    DECISION_VERSION,
+    DecisionGroup,
+    MepDecision,
+    decode_decision,
+    encode_decision,
+)
 
 EVENTS = 4
 ERROR = int(EventFlag.BANK_ERROR)
@@ -186,3 +193,75 @@ def test_series_without_files_are_counted_and_copied_only_for_sockets() -> None:
         found = gatherer(gathered, stored).gather(computed(record(0), record(1)))
         assert set(found.events) == set(gathered)
         assert found.not_stored == dict.fromkeys({accepted, error} - set(stored), 2)
+
+
+class Wire:
+    """Takes messages, or none."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self.takes = takes
+        self.messages: list[bytes] = []
+
+    def send(self, write: Callable[[int], bytes]) -> bool:
+        if self.takes:
+            self.messages.append(write(4))
+        return self.takes
+
+
+def leave_at_once(
+    wire: Wire, of: ComputedBatch, *, deadline_ns: int = 0, begun_below: int | None = None, writes: bool = True
+) -> tuple[bool, EarlyDecisions, Subscriber]:
+    subscriber = Subscriber(room=9)
+    early = EarlyDecisions(
+        gatherer(),
+        subscriber.send,
+        DecisionDeadline(deadline_ns),
+        begun_below=None if begun_below is None else lambda _run: cast(int, begun_below),
+        writer=DecisionWriter("n", "c", 1, DECISION_VERSION) if writes else None,
+        send_written=wire.send,
+        clock_ns=lambda: 100,
+    )
+    results = of.results
+    has_left = early.leave_at_once(of.batch, of.tck, (results.accepted, results.lines, results.flags))
+    return has_left, early, subscriber
+
+
+def test_the_decision_of_one_mep_leaves_at_once_and_is_that_of_the_usual_order() -> None:
+    of, wire = computed(record(3)), Wire()
+    has_left, early, subscriber = leave_at_once(wire, of, deadline_ns=100, begun_below=4)
+    assert has_left
+    assert (of.batch.times.gathered_ns, of.batch.times.published_ns) == (100, 100)
+    found = gatherer().gather(early.leave(of))
+    [usual] = gatherer().gather(computed(record(3))).decisions
+    assert [decode_decision(each) for each in wire.messages] == [replace(usual, seq=4)]
+    assert (found.to_send, found.n_sent, found.n_late, subscriber.taken) == ([], 1, 0, [])
+    # The next batch has not left yet.
+    following = computed(record(2))
+    early.leave(following)
+    assert subscriber.taken == gatherer().gather(following).decisions
+
+
+@pytest.mark.parametrize(
+    ("wire", "of", "settings"),
+    [
+        (Wire(takes=False), computed(record(3)), {}),
+        (Wire(), computed(record(3)), {"writes": False}),
+        (Wire(), computed(record(3)), {"deadline_ns": 99}),
+        (Wire(), computed(record(3)), {"begun_below": 3}),
+        (Wire(), computed(record(3), record(4)), {}),
+    ],
+)
+def test_other_decisions_are_left_to_the_next_step(wire: Wire, of: ComputedBatch, settings: dict[str, int]) -> None:
+    has_left, _, _ = leave_at_once(wire, of, **settings)
+    assert not has_left
+    assert wire.messages == []
+    assert of.batch.times.published_ns == 0
+
+
+def test_decisions_that_another_session_may_not_repeat_do_not_leave_at_once() -> None:
+    for field, value in (("missing", (9,)), ("error_stream", True), ("dropped_by", HeadRoomRule.THIN)):
+        mep = record(3)
+        setattr(mep, field, value)
+        has_left, early, _ = leave_at_once(Wire(), computed(mep))
+        assert not has_left
+        assert isinstance(early.leave(computed(mep)), ComputedBatch)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hltnode.daemon.common.vocabulary import MepStage
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Batch,
     CloseMep,
@@ -61,6 +62,18 @@ def test_a_sealed_slot_goes_to_the_pipeline_as_the_batch_that_the_effect_carries
     bench.executor.carry_out([Place(slot=1, offset=0, size=8, source=1, record=record), SealSlot(batch)])
     assert bench.batches == [batch]
     assert not bench.connections.sent
+
+
+def test_a_batch_is_submitted_before_the_times_of_its_meps_are_counted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, n_sources=2)
+    build = bench.counters.mep_stages[MepStage.BUILD]
+    counted: list[int] = []
+    monkeypatch.setattr(bench.executor, "_submit", lambda _batch: counted.append(sum(build.counts)))
+    bench.now = 10
+    bench.executor.carry_out([CloseMep(record), SealSlot(Batch(1, RUN, (record,)))])
+    assert (counted, sum(build.counts), build.total) == ([0], 1, pytest.approx(10e-9))
 
 
 def test_credits_go_to_every_feeder_of_the_run(bench: Bench) -> None:

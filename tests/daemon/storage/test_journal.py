@@ -70,6 +70,17 @@ def test_the_largest_mep_that_was_begun_is_kept_over_kills_and_rewriting(tmp_pat
     assert content_of(tmp_path).begun_below(RUN + 1) == 0
 
 
+def test_reserved_ids_are_not_interrupted_after_a_kill(tmp_path: Path) -> None:
+    session = Session(tmp_path, "a")
+    session.store.journal.reserve(RUN, 256)
+    assert session.store.journal.begun_below(RUN) == 256
+    session.kill()
+    again = Session(tmp_path, "b")
+    assert again.store.journal.begun_below(RUN) == 256
+    assert again.store.journal.interrupted(RUN) == {}
+    again.kill()
+
+
 def test_a_mep_on_which_a_session_ended_was_begun_also_in_a_journal_of_an_earlier_version() -> None:
     """Such a version rewrote a journal without `begun_below`."""
     content = JournalContent()

@@ -13,6 +13,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from hltnode.daemon.compute.interruptions import RESERVED_MEPS
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.storage.journal import Journal
@@ -70,7 +71,8 @@ def context() -> Iterator[zmq.asyncio.Context]:
 async def test_ids_of_meps_that_were_computed_before_a_kill_are_not_used_again(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
-    """The decisions of MEPs 2 to 6 may have left before the kill; boards send these events to no other session."""
+    """Decisions of MEPs up to `last` may have left before the kill; boards send these events to no other session."""
+    last = 6 + RESERVED_MEPS
     seen: list[MepDecision] = []
     for burst in (1, 2):
         async with running_node(config_of(tmp_path)) as (node, _):
@@ -79,8 +81,8 @@ async def test_ids_of_meps_that_were_computed_before_a_kill_are_not_used_again(
             seen += await listener.take(2)
             await eventually(partial(lambda node: node.counters.meps_acknowledged == 2, node))
             if burst == 1:
-                node._path.store.journal.begin_batch(RUN, [(2, 6)])
-    assert [decision.mep for decision in seen] == [0, 1, 7, 8]
+                node._path.store.journal.begin_batch(RUN, [(2, last)])
+    assert [decision.mep for decision in seen] == [0, 1, last + 1, last + 2]
 
 
 @pytest.mark.parametrize("noted", [True, False])
@@ -89,7 +91,7 @@ async def test_decisions_on_datagrams_go_first_only_if_the_journal_keeps_their_i
 ) -> None:
     """A disk that refuses the note does not keep the id; then the decision waits for the journal, as usual."""
     if not noted:
-        monkeypatch.setattr(Journal, "begin_batch", lambda *_: None)
+        monkeypatch.setattr(Journal, "reserve", lambda *_: None)
     async with running_node(config_of(tmp_path)) as (node, _):
         listener, released = Listener(context, node), threading.Event()
         store = node._path.store

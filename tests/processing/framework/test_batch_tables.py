@@ -1,6 +1,7 @@
 """The tables of a batch."""
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import (
@@ -12,6 +13,7 @@ from hltnode.processing.framework.batch import (
     BatchTables,
     MepInBatch,
 )
+from hltnode.processing.framework.flags import EventFlag
 
 VERSION_AT = 19
 SIZE = 1024
@@ -51,3 +53,49 @@ def test_meps_of_one_source_have_the_tables_of_meps_of_several() -> None:
             firsts = mep + (np.arange(N_SUBDETECTORS) > source >> 11)
             np.testing.assert_array_equal(alone.mep_rows["first"][mep], firsts)
         np.testing.assert_array_equal(alone.event_rows[:8], both.event_rows[:8])
+
+
+def test_the_mfps_of_a_mep_are_sorted_by_source_and_the_used_bytes_are_those_of_the_last_one() -> None:
+    data = np.zeros(SIZE, np.uint8)
+    data[[100 + VERSION_AT, 40 + VERSION_AT, 200 + VERSION_AT]] = 7, 8, 9
+    places = [((2 << 11) | 1, 200, 60), (5, 100, 30), ((2 << 11) | 0, 40, 24)]
+    tables = filled([MepInBatch(4, []), MepInBatch(2, places, EventFlag.INCOMPLETE)], data)
+    assert tables.header[0].tolist() == (6, 3, 2, 6)
+    assert tables.mfp_rows[:3].tolist() == [
+        (100, 5, 0, 2, 7, 30, 4),
+        (40, 2 << 11, 2, 2, 8, 24, 4),
+        (200, (2 << 11) | 1, 4, 2, 9, 60, 4),
+    ]
+    assert not tables.mep_rows["count"][0].any()
+    assert tables.mep_rows[1][:4].tolist() == [(0, 1), (1, 0), (1, 2), (3, 0)]
+    assert tables.event_rows[:6].tolist() == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)]
+    assert tables.event_flags[:7].tolist() == [0] * 4 + [EventFlag.INCOMPLETE] * 2 + [1]
+    assert tables.fill([MepInBatch(2, places)], data) == 260
+    assert tables.fill([], data) == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ((1 << 16, 0, 40), "more than 16 bits"),
+        ((-1, 0, 40), "more than 16 bits"),
+        ((1, -8, 40), "outside"),
+        ((1, 0, -1), "outside"),
+        ((1, SIZE - 40, 41), "outside"),
+        ((1, SIZE - VERSION_AT, 1), "outside"),
+    ],
+)
+def test_a_mfp_outside_of_the_input_or_of_source_ids_is_refused(place: tuple[int, int, int], message: str) -> None:
+    data = np.zeros(SIZE, np.uint8)
+    filled([MepInBatch(1, [((1 << 16) - 1, SIZE - 40, 40), (0, SIZE - VERSION_AT - 1, 1)])], data)
+    with pytest.raises(ValueError, match=message):
+        filled([MepInBatch(1, [place])], data)
+
+
+def test_batches_above_the_limits_of_the_tables_are_refused() -> None:
+    data = np.zeros(SIZE, np.uint8)
+    place = (1, 0, 40)
+    filled([MepInBatch(SIZE // 4, [place] * 2)] * 4, data)
+    for meps in ([MepInBatch(SIZE + 1, [])], [MepInBatch(1, [place] * 9)], [MepInBatch(1, [])] * 5):
+        with pytest.raises(ValueError, match=f"exceeds the limits of {SIZE}, 8 and 4"):
+            filled(meps, data)
