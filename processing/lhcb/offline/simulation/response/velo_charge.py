@@ -101,7 +101,7 @@ def fired(points: ChargePoints) -> tuple[Int64Array, Int64Array, Int64Array]:
     Each point is a cloud with a normal distribution in x and y, shared among 3 x 3 pixels.
     """
     x, y = points.place.T
-    edges, rows = column_edges(), PIXEL_PITCH * np.arange(N_ROWS + 1)
+    edges, rows = column_edges(), PIXEL_PITCH * np.arange(N_ROWS + 1, dtype=np.float64)
     columns, of_columns = _shares(x, edges)
     rows_, of_rows = _shares(y, rows)
     shares = of_columns[:, :, None] * of_rows[:, None, :] * points.electrons[:, None, None]
