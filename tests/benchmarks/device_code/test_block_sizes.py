@@ -34,8 +34,8 @@ def test_a_block_keeps_its_warps_until_the_slowest_one_ends() -> None:
 def test_a_block_that_is_no_event_has_the_bounds_of_the_estimate() -> None:
     few = {"targets": {"sm_90": {"occupancy": 0.125}}}
     row = a_kernel(**few, grid="ROWS", path=700.0)
-    assert seconds_of(row, 8, NEUTRAL, H100) == of_one(**few).seconds
-    assert seconds_of({**row, "grid": "EVENTS"}, 8, NEUTRAL, H100) > of_one(**few).seconds
+    assert seconds_of(row, 8, NEUTRAL, H100) == of_one(NEUTRAL, **few).seconds
+    assert seconds_of({**row, "grid": "EVENTS"}, 8, NEUTRAL, H100) > of_one(NEUTRAL, **few).seconds
 
 
 def test_the_devices_differ_in_occupancy_multiprocessors_clock_and_memory() -> None:
