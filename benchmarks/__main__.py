@@ -21,6 +21,7 @@ from rich.table import Table
 
 from benchmarks import timeline
 from benchmarks.cpu import command as cpu
+from benchmarks.device_code import block_sizes
 from benchmarks.device_code import command as device_code
 from benchmarks.device_code import streams as stream_device_code
 from benchmarks.device_code import tpc as tpc_device_code
@@ -114,6 +115,8 @@ if __name__ == "__main__":
         tpc_device_code.main(sys.argv[4:])
     elif sys.argv[1:3] == ["device_code", "--chain"] and sys.argv[3:4] and sys.argv[3] in stream_device_code.STREAMS:
         stream_device_code.main(sys.argv[3], sys.argv[4:])
+    elif sys.argv[1:3] == ["device_code", "--block-sizes"]:
+        block_sizes.main(sys.argv[3:], SHARED)
     elif sys.argv[1:2] == ["device_code"]:
         device_code.main(sys.argv[2:], SHARED)
     elif sys.argv[1:2] == ["cpu"]:

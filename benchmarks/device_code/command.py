@@ -9,7 +9,7 @@ global event cut it is the largest of the seven. An estimate of events per secon
 
 `python -m benchmarks device_code --chain alice_tpc` compares the schedules of the tracklet constructor of ALICE's TPC
 (tpc_device_code.py). With `--chain km3net` or `mu3e` the report has an estimate beside published times
-(stream_device_code.py).
+(stream_device_code.py). With `--block-sizes` it compares block sizes (block_sizes.py).
 """
 
 import json
@@ -46,6 +46,8 @@ Report = Mapping[str, Any]
 
 COUNTED_FOR = "90"
 """Architecture of the executed PTX."""
+ARCHITECTURES = ("80", "90", "100")
+"""Architectures whose resources the report has."""
 
 
 class DeviceCode:
@@ -55,7 +57,7 @@ class DeviceCode:
         self,
         sequence: str = "velo",
         chain: TriggerChain = CHAIN,
-        architectures: Sequence[str] = tuple(MULTIPROCESSORS),
+        architectures: Sequence[str] = ARCHITECTURES,
     ) -> None:
         self._algorithms = chain.sequences[sequence].algorithms
         nvrtc = nvrtc_of(CUDA_VERSION)
@@ -76,10 +78,13 @@ class DeviceCode:
         other._algorithms = algorithms
         return other
 
-    def launched(self, reference: Reference, traced_block: int = NO_BLOCK) -> PtxLauncher:
-        """The launches of a batch. Raises RuntimeError if results differ from those of the CPU."""
+    def launched(
+        self, reference: Reference, traced_block: int = NO_BLOCK, block_size: int | None = None
+    ) -> PtxLauncher:
+        """The launches of a batch, with the declared block sizes or all with one. Raises RuntimeError if results differ
+        from those of the CPU."""
         machine = machine_of(self._module)
-        launcher = PtxLauncher(machine, traced_block=traced_block)
+        launcher = PtxLauncher(machine, block_size, traced_block)
         if wrong := reference.differences(launcher, machine.allocate, sizes_apart=True):
             raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")
         return launcher

@@ -38,6 +38,9 @@ class Gpu:
 H100 = Gpu("H100 SXM", "sm_90", 132, 4, 64, 1.7e9, 3.35e12)
 """NVIDIA, "NVIDIA H100 Tensor Core GPU Architecture" (2022), table 3; a clock that it sustains under load."""
 
+RTX_3090 = Gpu("RTX 3090", "sm_86", 82, 4, 48, 1.695e9, 936e9)
+"""NVIDIA, "NVIDIA Ampere GA102 GPU Architecture" (2021), appendix A; its boost clock."""
+
 MEMORY_BYTES_PER_S: Mapping[str, float] = {"H100": H100.memory_bytes_per_s, "A5000": 768e9}
 """NVIDIA, "NVIDIA RTX A5000" (datasheet, 2021): 24 GB of GDDR6."""
 

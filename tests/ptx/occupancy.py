@@ -34,6 +34,7 @@ class Multiprocessor:
 
 MULTIPROCESSORS = {
     "80": Multiprocessor(warps=64, blocks=32, shared_bytes=164 << 10),
+    "86": Multiprocessor(warps=48, blocks=16, shared_bytes=100 << 10),
     "90": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
     "100": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
 }

@@ -39,6 +39,8 @@ def test_no_kernel_spills_registers_and_many_blocks_or_one_of_the_largest_size_r
         ("90", 80, 0, 64, 24 / 64),  # 2,560 registers per warp; warps are allocated in groups of four
         ("90", 32, 14_400, 64, 30 / 64),  # 15,488 bytes including the system's: 15 blocks
         ("80", 32, 14_400, 64, 20 / 64),
+        ("86", 32, 0, 32, 16 / 48),  # 16 blocks
+        ("86", 32, 14_400, 64, 12 / 48),
     ],
 )
 def test_the_scarcest_resource_limits_the_running_warps(

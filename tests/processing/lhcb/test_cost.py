@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
@@ -26,11 +27,16 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_e
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT, TOO_MANY_CLUSTERS
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from hltnode.processing.selection.trigger_chain import Constants
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from tests.processing.framework.kernel_runner import on_cpu
 from tests.processing.framework.work_counter import WorkCounter
 from tests.processing.lhcb.dense_events import DENSE as WHOLE_DENSE
 from tests.processing.lhcb.dense_events import TEN_TIMES, crossing
 from tests.processing.lhcb.velo.dense_events import colliding_super_pixels, crowded_in_phi, noise, super_pixel_noise
+from tests.processing.lhcb.velo.large_cluster_oracle import OracleTrack
+from tests.processing.lhcb.velo.test_cpu_forms import bank_of
+from tests.processing.lhcb.velo.test_large_clusters import Banks
 from tests.processing.lhcb.velo.velo_chain import real_events
 
 GEOMETRY = VeloGeometry.builtin()
@@ -52,9 +58,13 @@ MAX_OF_DENSEST = 20
 """Maximum cost of any event in the whole HLT1, in units of the densest minimum-bias event."""
 MAX_OF_DENSEST_BY_FORMS = 25
 """The same with CPU forms; 20.4 were measured with AVX2."""
-WHOLE = {"forward_then_matching": True, "no_ut": False}
-"""Sequences that together have all algorithms but those of `hlt1_2026` alone, and whether the common kernels run
-instead of their CPU forms."""
+WHOLE = {"hlt1_2026": True, "no_ut": False}
+"""Sequences that together have all algorithms of the whole HLT1, and whether the common kernels run instead of their
+CPU forms."""
+MOST_PIXELS = 12_000
+"""Pixels of an event at the limit on clusters."""
+COUNT_ALL = {"min_pixels": 4, "min_hits": 1, "max_slope": 0.0136}
+"""Cuts of `velo_large_clusters` that count every track along the beam."""
 COPIES = 2
 """Copies of an event in a MEP: they share the fixed cost of the MFPs."""
 
@@ -177,6 +187,42 @@ def test_an_event_above_the_limit_on_clusters_costs_less_than_a_real_one(
     print(f"{make.__name__}: {cost.event / real.event:.2f} real events")
     assert cost.flags == TOO_MANY_CLUSTERS.mask
     assert cost.event < MAX_OF_CUT_EVENT * real.event
+
+
+def hits_on_sensors(n_sensors: int, n: int) -> tuple[Banks, NDArray[np.uint32]]:
+    """Super-pixels of one pixel on some sensors, none beside another, and the ids of their hits, sensor by sensor."""
+    of_sensor = n // n_sensors
+    place = np.random.default_rng(1).choice(192 * 32, of_sensor, replace=False).astype(np.uint32)
+    column, row = 2 * (place // 32), 2 * (place % 32)
+    words = 1 | row << np.uint32(8) | column << np.uint32(14)
+    sensors = range(0, n_sensors)
+    banks = [bank_of(LhcbBankType.VP, 2, sensor, words) for sensor in sensors]
+    ids = [2 << 28 | sensor << 18 | 2 * column << np.uint32(8) | 4 * row for sensor in sensors]
+    return Banks([banks]), np.concatenate(ids).astype(np.uint32)
+
+
+def cost_of_sizes(work: WorkCounter, n_sensors: int, n: int, of_sensor: int = MOST_PIXELS) -> float:
+    """Cost of `velo_large_clusters` by pixel, with at most `of_sensor` hits of each sensor on counted tracks."""
+    banks, ids = hits_on_sensors(n_sensors, n)
+    own = n // n_sensors
+    hits = [first + i for first in range(0, len(ids), own) for i in range(min(own, of_sensor))]
+    tracks = [OracleTrack(tuple(hits[first : first + 5]), 0.0, 0.0, backward=False) for first in range(0, len(hits), 5)]
+    work.take()
+    ((pixels, _),) = banks.run([ids], [tracks], COUNT_ALL, on_cpu(kernels=work.kernels))
+    assert [pixels[hit] for hit in hits] == [1] * len(hits)
+    return work.take() / n
+
+
+@pytest.mark.parametrize("n_sensors", [5, 26])
+def test_sizes_of_clusters_cost_the_same_for_each_pixel_on_few_and_on_many_sensors(
+    work: WorkCounter, n_sensors: int
+) -> None:
+    """Without cells each hit reads all words of its sensor: 30 times the cost on 5 sensors."""
+    spread = cost_of_sizes(work, 200, MOST_PIXELS)
+    for n, of_sensor in ((MOST_PIXELS, MOST_PIXELS), (MOST_PIXELS, 8), (MOST_PIXELS // 2, MOST_PIXELS)):
+        crowded = cost_of_sizes(work, n_sensors, n, of_sensor)
+        print(f"{n} pixels on {n_sensors} sensors: {crowded:.0f} by pixel; on 200: {spread:.0f}")
+        assert crowded < 1.5 * spread
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,13 @@
 //      velo_beamline.{tx, ty}; retina_sizes.
 // Out: velo_hits.pixels, 0 for hits that are on no counted track or whose size the bank does not hold;
 //      velo_tracks.large_clusters, 0 for tracks that are not counted; scratch.
-// One block per event; threads stride over the tracks and list their hits, then over the banks, then over the listed
-// hits. A hit is listed once, so each size has one writer.
-// Bounds: an event has velo_clusters.bound places for hits, and one of scratch.listed for each. Sizes above 255 count
-// as 255; masked clusters have at most 64 pixels.
+// One block per event; threads stride over the tracks and mark their hits, then over the marks and list the hits by
+// sensor, then over the banks, then over the hits. Of a sensor with many hits they first put the words into cells.
+// A hit is listed once, so each size has one writer; the order of hits and words decides nothing.
+// Bounds: an event has velo_clusters.bound places for hits, and one of scratch.listed for each. That bound counts each
+// retina word and each super-pixel with pixels, so scratch.{words, links} hold the words of a sensor. Sizes above 255
+// count as 255; masked clusters have at most 64 pixels. Time is linear in the words: max_scans hits read all words of
+// their sensor, the others 64 super-pixels. Only words of one place, as in a damaged bank, make chains longer.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -116,6 +119,10 @@ struct hit_size {
     }
 };
 
+/// A sensor with more hits is read once into cells (words_by_cell). Each hit of the others reads all words: that is
+/// cheaper for few hits, and all threads work.
+constexpr uint32_t max_scans = 8;
+
 /// First row of the MFPs with a bank of a sensor, and the row behind the last one.
 struct rows_of_sensors {
     uint32_t begin[n_velo_sensors], end[n_velo_sensors];
@@ -138,14 +145,45 @@ struct rows_of_sensors {
     }
 };
 
-/// Number of pixels of the cluster of a hit, 0 if its bank does not hold it.
-__device__ uint32_t count_pixels(const raw_banks& banks, const rows_of_sensors& rows, uint32_t event_index, uint32_t id,
-                                 const uint8_t* retina_sizes)
+/// The hits with a size, by sensor: first their numbers, then the place where each sensor begins, then where it ends.
+struct hits_of_sensors {
+    uint32_t places[n_velo_sensors];
+
+    __device__ void clear()
+    {
+        for (uint32_t i = threadIdx.x; i < n_velo_sensors; i += blockDim.x) places[i] = 0;
+    }
+
+    __device__ void count(uint32_t sensor) { atomicAdd(&places[sensor], 1u); }
+
+    /// Turns numbers into places; returns their sum. One thread only.
+    __device__ uint32_t sum()
+    {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < n_velo_sensors; ++i) {
+            const uint32_t own = places[i];
+            places[i] = n;
+            n += own;
+        }
+        return n;
+    }
+
+    __device__ uint32_t take_place(uint32_t sensor) { return atomicAdd(&places[sensor], 1u); }
+
+    /// When all places are taken.
+    __device__ uint32_t begin(uint32_t sensor) const { return sensor == 0u ? 0u : places[sensor - 1u]; }
+    __device__ uint32_t end(uint32_t sensor) const { return places[sensor]; }
+    __device__ bool are_many(uint32_t sensor) const { return end(sensor) - begin(sensor) > max_scans; }
+};
+
+/// Version of a word in the place of the version of its bank: a super-pixel.
+constexpr uint32_t no_retina_version = 0;
+
+/// Calls take(word, version) for the words of a sensor with pixels: each `step`th word of each bank, from `first` on.
+template <typename Take>
+__device__ void for_words_of_sensor(const raw_banks& banks, const rows_of_sensors& rows, uint32_t event_index,
+                                    uint32_t sensor, uint32_t first, uint32_t step, const Take& take)
 {
-    hit_size hit{id, 0};
-    const uint32_t sensor = hit.sensor();
-    if (sensor >= n_velo_sensors) return 0;
-    super_pixel_region region(hit.column(), hit.row());
     for (uint32_t i = rows.begin[sensor]; i < rows.end[sensor]; ++i) {
         const mfp_row row = banks.mfp_rows[i];
         const velo_bank bank = velo_bank_of(fragment_of(banks, row, event_index), row);
@@ -156,29 +194,99 @@ __device__ uint32_t count_pixels(const raw_banks& banks, const rows_of_sensors& 
         bool is_broken = false;
         const uint32_t n = bank.count_words(is_broken);
         const velo_words words = bank.words(banks);
-        for (uint32_t k = 0; k < n; ++k) {
+        for (uint32_t k = first; k < n; k += step) {
             const uint32_t word = words.word(banks, k);
             if (has_retina) {
                 const retina_word cluster{word, bank.version};
-                if (cluster.second_sensor() == second && cluster.is_hit() && cluster.id(sensor) == id)
-                    hit.pixels = max_of(hit.pixels, cluster.pixels(sensor, retina_sizes));
+                if (cluster.second_sensor() == second && cluster.is_hit()) take(word, bank.version);
                 continue;
             }
             const super_pixel pixels{word};
             if (!pixels.is_valid() || pixels.pattern() == 0u) continue;
-            if (!bank.has_count && pixels.second_sensor() != second) continue;
-            if (pixels.is_isolated())
-                hit.offer_isolated(pixels);
-            else
-                region.add(pixels);
+            if (bank.has_count || pixels.second_sensor() == second) take(word, no_retina_version);
         }
     }
-    for (uint32_t c = 0; c < 2u; ++c)
-        for (uint32_t r = 0; r < 4u; ++r) hit.offer_candidates(region, c, r);
-    return min_of(hit.pixels, 255u);
 }
 
-/// The tracks of an event, and which of them are counted.
+/// Collects the words of its sensor that may belong to the cluster of a hit.
+struct hit_words {
+    hit_size hit;
+    super_pixel_region region;
+    const uint8_t* retina_sizes;
+
+    __device__ hit_words(uint32_t id, const uint8_t* sizes)
+        : hit{id, 0}, region(hit.column(), hit.row()), retina_sizes(sizes)
+    {
+    }
+
+    __device__ void take(uint32_t word, uint32_t version)
+    {
+        if (version != no_retina_version) {
+            const retina_word cluster{word, version};
+            if (cluster.id(hit.sensor()) == hit.id)
+                hit.pixels = max_of(hit.pixels, cluster.pixels(hit.sensor(), retina_sizes));
+            return;
+        }
+        const super_pixel pixels{word};
+        if (pixels.is_isolated())
+            hit.offer_isolated(pixels);
+        else
+            region.add(pixels);
+    }
+
+    /// Number of pixels of the cluster, 0 if the bank does not hold it.
+    __device__ uint32_t count_pixels()
+    {
+        for (uint32_t c = 0; c < 2u; ++c)
+            for (uint32_t r = 0; r < 4u; ++r) hit.offer_candidates(region, c, r);
+        return min_of(hit.pixels, 255u);
+    }
+};
+
+/// The words of one sensor in chains by their place. A cell has one column of super-pixels and eight rows of them, so a
+/// hit meets at most 64 super-pixels in the eight cells around it, however many the sensor has.
+struct words_by_cell {
+    static constexpr uint32_t n_cell_rows = n_super_pixel_rows / 8u, n_cells = n_super_pixel_columns * n_cell_rows;
+    static constexpr uint32_t no_word = 0xffffu;
+
+    uint32_t n_words;
+    uint32_t first[n_cells];  // place of the first word of a cell, no_word if it is empty
+
+    __device__ static uint32_t cell_of(uint32_t word, uint32_t version)
+    {
+        if (version == no_retina_version)
+            return super_pixel{word}.column() * n_cell_rows + super_pixel{word}.row() / 8u;
+        const retina_word cluster{word, version};
+        return cluster.column() / 2u * n_cell_rows + (word >> cluster.fraction_bits() & 0xffu) / 32u;
+    }
+
+    __device__ void clear()
+    {
+        if (threadIdx.x == 0) n_words = 0;
+        for (uint32_t i = threadIdx.x; i < n_cells; i += blockDim.x) first[i] = no_word;
+    }
+
+    __device__ void add(uint32_t word, uint32_t version, uint32_t* words, uint32_t* links)
+    {
+        const uint32_t place = atomicAdd(&n_words, 1u);
+        words[place] = word;
+        links[place] = atomicExch(&first[cell_of(word, version)], place) | version << 16;
+    }
+
+    /// The words of the cells around the pixel of a hit.
+    __device__ void offer(hit_words& to, const uint32_t* words, const uint32_t* links) const
+    {
+        const uint32_t west = max_of(to.hit.column() / 2u, 1u) - 1u, south = max_of(to.hit.row() / 4u, 3u) - 3u;
+        const uint32_t east = min_of(to.hit.column() / 2u + 2u, n_super_pixel_columns - 1u);
+        const uint32_t north = min_of(to.hit.row() / 4u + 3u, n_super_pixel_rows - 1u);
+        for (uint32_t c = west; c <= east; ++c)
+            for (uint32_t r = south / 8u; r <= north / 8u; ++r)
+                for (uint32_t i = first[c * n_cell_rows + r]; i != no_word; i = links[i] & 0xffffu)
+                    to.take(words[i], links[i] >> 16);
+    }
+};
+
+/// VELO tracks of an event; `counts` tells those whose hits get a size.
 struct tracks_near_beam {
     const velo_large_clusters_parameters& p;
     uint32_t first;
@@ -205,28 +313,34 @@ HLT_KERNEL(velo_large_clusters)
     if (!p.takes(event)) return;
     __shared__ uint32_t n_listed;
     __shared__ hlt::rows_of_sensors banks_of;
+    __shared__ hlt::hits_of_sensors hits_of;
+    __shared__ hlt::words_by_cell cells;
 
     const uint32_t first = p.velo_hits.first(event);
     const uint32_t n_hits = p.velo_clusters.count[event], n_tracks = p.velo_tracks.count[event];
     const hlt::tracks_near_beam tracks{p, p.velo_tracks.first(event)};
+    const uint32_t* const ids = p.velo_hits.id + first;
     uint8_t* const pixels = p.velo_hits.pixels + first;
     uint8_t* const n_large = p.velo_tracks.large_clusters + tracks.first;
     uint32_t* const is_listed = p.scratch.is_listed + first;
     uint16_t* const listed = p.scratch.listed + first;
 
-    if (threadIdx.x == 0) n_listed = 0;
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) pixels[i] = 0;
     for (uint32_t i = threadIdx.x; i < (n_hits + 31u) / 32u; i += blockDim.x) is_listed[i] = 0;
     banks_of.clear();
+    hits_of.clear();
     __syncthreads();
     for (uint32_t track = threadIdx.x; track < n_tracks; track += blockDim.x) {
         if (!tracks.counts(track)) continue;
         for (uint32_t k = 0; k < tracks.n_hits(track); ++k) {
             const uint32_t hit = tracks.hits(track)[k], bit = 1u << hit % 32u;
-            if ((atomicOr(&is_listed[hit / 32u], bit) & bit) == 0u)
-                listed[atomicAdd(&n_listed, 1u)] = static_cast<uint16_t>(hit);
+            const uint32_t sensor = hlt::hit_size{ids[hit], 0}.sensor();
+            if (sensor < hlt::n_velo_sensors && (atomicOr(&is_listed[hit / 32u], bit) & bit) == 0u)
+                hits_of.count(sensor);
         }
     }
+    __syncthreads();
+    if (threadIdx.x == 0) n_listed = hits_of.sum();
     __syncthreads();
     if (n_listed != 0u) {
         const hlt::event_row place = p.raw_banks.event_rows[event];
@@ -235,11 +349,35 @@ HLT_KERNEL(velo_large_clusters)
             const hlt::mfp_row row = p.raw_banks.mfp_rows[i];
             banks_of.add(hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row), i);
         }
+        for (uint32_t i = threadIdx.x; i < (n_hits + 31u) / 32u; i += blockDim.x)
+            for (uint32_t bits = is_listed[i]; bits != 0u; bits &= bits - 1u) {
+                const uint32_t hit = 32u * i + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u;
+                listed[hits_of.take_place(hlt::hit_size{ids[hit], 0}.sensor())] = static_cast<uint16_t>(hit);
+            }
         __syncthreads();
         for (uint32_t i = threadIdx.x; i < n_listed; i += blockDim.x) {
-            const uint32_t hit = listed[i];
-            pixels[hit] = static_cast<uint8_t>(
-                hlt::count_pixels(p.raw_banks, banks_of, place.index, p.velo_hits.id[first + hit], p.retina_sizes));
+            hlt::hit_words words(ids[listed[i]], p.retina_sizes);
+            if (hits_of.are_many(words.hit.sensor())) continue;
+            hlt::for_words_of_sensor(p.raw_banks, banks_of, place.index, words.hit.sensor(), 0, 1,
+                                     [&](uint32_t word, uint32_t version) { words.take(word, version); });
+            pixels[listed[i]] = static_cast<uint8_t>(words.count_pixels());
+        }
+        for (uint32_t sensor = 0; sensor < hlt::n_velo_sensors; ++sensor) {
+            if (!hits_of.are_many(sensor)) continue;
+            uint32_t* const of_cells = p.scratch.words + first;
+            uint32_t* const links = p.scratch.links + first;
+            cells.clear();
+            __syncthreads();
+            hlt::for_words_of_sensor(
+                p.raw_banks, banks_of, place.index, sensor, threadIdx.x, blockDim.x,
+                [&](uint32_t word, uint32_t version) { cells.add(word, version, of_cells, links); });
+            __syncthreads();
+            for (uint32_t i = hits_of.begin(sensor) + threadIdx.x; i < hits_of.end(sensor); i += blockDim.x) {
+                hlt::hit_words words(ids[listed[i]], p.retina_sizes);
+                cells.offer(words, of_cells, links);
+                pixels[listed[i]] = static_cast<uint8_t>(words.count_pixels());
+            }
+            __syncthreads();
         }
         __syncthreads();
     }

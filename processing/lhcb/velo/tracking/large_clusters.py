@@ -38,10 +38,16 @@ large_clusters = Algorithm.beside(
         beamline_state["ty"],
     ),
     writes=(hit_pixels, track_large_clusters),
-    scratch=(Scratch("is_listed", U32, per=clusters), Scratch("listed", U16, per=clusters)),
+    scratch=(
+        Scratch("is_listed", U32, per=clusters),
+        Scratch("listed", U16, per=clusters),
+        Scratch("words", U32, per=clusters),
+        Scratch("links", U32, per=clusters),
+    ),
     # docs/physics/large-clusters.md
     constants={"min_pixels": 4, "min_hits": 5, "max_slope": 0.0136},
     allowed={"min_pixels": range(1, 256), "min_hits": range(1, MAX_HITS_PER_TRACK + 1)},
 )
 """A hit with `min_pixels` pixels is large. Tracks with `min_hits` hits, at most `max_slope` from the z axis (0.0136 is
-η = 4.99) and not to negative z are counted. Its scratch holds the hits of these tracks, and a bit for each of them."""
+η = 4.99) and not to negative z are counted. Its scratch holds the hits of these tracks, a bit for each of them, and the
+words of one sensor in chains."""

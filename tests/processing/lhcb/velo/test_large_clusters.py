@@ -90,7 +90,9 @@ class Banks:
         allocate: Allocate = host_memory,
     ) -> Sized:
         """What the kernel finds for events with hits of these ids on these tracks."""
-        offset = np.concatenate([[0], np.cumsum([len(of) + 8 for of in ids])]).astype(np.uint32)
+        # The bound of the banks counts each word with pixels.
+        bounds = np.maximum(self.given["velo_clusters.bound"][: len(ids)], [len(of) for of in ids]).astype(np.uint32)
+        offset = np.concatenate([[0], np.cumsum(bounds + 8)]).astype(np.uint32)
         n = int(offset[-1])
         made: dict[str, NDArray[Any]] = {
             "velo_hits.id": np.zeros(n, np.uint32),
@@ -110,7 +112,7 @@ class Banks:
             **self.given,
             **made,
             "velo_clusters.offset": offset,
-            "velo_clusters.bound": np.array([len(of) for of in ids], np.uint32),
+            "velo_clusters.bound": bounds,
             "velo_clusters.count": np.array([len(of) for of in ids], np.uint32),
             "velo_tracks.count": np.array([len(of) for of in tracks], np.uint32),
             "retina_sizes": retina_size_table(),
@@ -154,8 +156,9 @@ def assert_as_oracle(
     launches: Sequence[Launch | None] = (None,),
     encoding: str = AUTO,
     seed: int = 1,
+    most: int = 3000,
 ) -> list[int]:
-    """Compare the kernel with the oracle; returns the sizes above 0."""
+    """Compare the kernel with the oracle for at most `most` hits of each event; returns the sizes above 0."""
     rng = np.random.default_rng(seed)
     banks = Banks(events, encoding)
     kept = [
@@ -163,7 +166,7 @@ def assert_as_oracle(
         for event in of_events
     ]
     sizes = [sizes_of(event) for event in kept]
-    ids = [ids_for(event, rng) for event in kept]
+    ids = [ids_for(event, rng, most) for event in kept]
     tracks = [straight(len(own)) for own in ids]
     expected = [expected_of(*event, ALL) for event in zip(sizes, ids, tracks, strict=True)]
     for launch in launches:
@@ -229,6 +232,28 @@ def test_sizes_of_real_events_are_those_of_the_oracle(shared: Path, encoding: Ve
     for in_order in (events, [shuffled(banks, 1) for banks in events]):
         sizes = assert_as_oracle(in_order, events, launches=every_target(), encoding=encoding)
         assert sum(n >= 4 for n in sizes) > 300
+
+
+@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
+def test_sensors_with_few_and_with_many_hits_give_the_same_sizes(encoding: VeloEncoding) -> None:
+    """A sensor with more than eight hits is read into cells; each hit of the others reads all words."""
+    (event,) = (list(it) for it in simulate_events(1, seed=17, geometry=GEOMETRY, nu=9.0, velo_banks=encoding))
+    banks = Banks([event])
+    sizes = sizes_of(event)
+    of_sensor: dict[int, list[int]] = {}
+    for lhcb_id in sorted(sizes):
+        of_sensor.setdefault(lhcb_id >> 18 & 0xFF, []).append(lhcb_id)
+    for n in (8, 9):
+        ids = np.array([it for own in of_sensor.values() if len(own) >= 9 for it in own[:n]], np.uint32)
+        assert len(ids) > 50 * n
+        tracks = straight(len(ids))
+        for launch in (None, with_block_size(64)):
+            assert banks.run([ids], [tracks], ALL, launch) == [expected_of(sizes, ids, tracks, ALL)]
+
+
+def test_few_hits_of_a_random_map_have_the_sizes_of_the_oracle() -> None:
+    event = dense_maps(0.2, np.random.default_rng(8))
+    assert_as_oracle([event], [event], launches=every_target(), most=40)
 
 
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])

@@ -17,6 +17,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import MEV_PER_T_MM, VeloField
 from hltnode.processing.lhcb.offline.simulation import _native
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import COLUMN_SHIFT, EVENT_SHIFT, SENSOR_SHIFT
+from hltnode.processing.lhcb.offline.simulation.response.velo_charge import fired, released
 from hltnode.processing.lhcb.offline.simulation.response.velo_foil import Foil
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
@@ -38,9 +39,6 @@ _FIELD_END = 770.0
 # of the path; a pixel fires for each sample that falls on it.
 _DIFFUSION = 0.0055
 _SAMPLES = np.array([-0.42, -0.21, 0.0, 0.21, 0.42])
-
-# A particle of charge z releases z^2 times the charge, so its crossing has z^2 times these samples: pixels that are
-# further from the middle get enough charge to fire.
 
 # Short-ranged electrons knocked out of the silicon fire pixels near the crossing, and noise fires some at random.
 _DELTA_PROBABILITY = 0.055
@@ -142,11 +140,10 @@ class VeloResponse:
         pixels = self._pixels_of_crossings(random, of_crossing, slopes[particle], sensor, local)
         stray = self._stray_pixels(random, of_crossing, sensor, local)
         # Drawn last, so that events without such particles keep their random numbers.
-        more = np.repeat(np.arange(len(particle)), particles.charge[particle] ** 2 - 1)
-        ionised = self._pixels_of_crossings(
-            random, of_crossing[more], slopes[particle[more]], sensor[more], local[more]
+        ionised = self._pixels_of_nuclei(
+            random, of_crossing, particles.charge[particle], slopes[particle], sensor, local
         )
-        channels, index = distinct_and_places(np.concatenate([pixels.ravel(), ionised.ravel(), stray]))
+        channels, index = distinct_and_places(np.concatenate([pixels.ravel(), ionised, stray]))
         return FiredPixels(
             channels,
             particle,
@@ -226,12 +223,18 @@ class VeloResponse:
         """Channel of the pixel at each place of a sensor (in z order); beyond the edge, of the pixel at the edge."""
         half_pixel = np.clip((x / _HALF_PIXEL).astype(np.int64), 0, len(_COLUMN_OF_HALF_PIXEL) - 1)
         row = np.clip((y / PIXEL_PITCH).astype(np.int64), 0, N_ROWS - 1)
+        return self._channels_of(event, sensor, _COLUMN_OF_HALF_PIXEL[half_pixel], row)
+
+    def _channels_of(self, event: Int64Array, sensor: Int64Array, column: Int64Array, row: Int64Array) -> Int64Array:
         channels: Int64Array = (
-            (event << EVENT_SHIFT | self._order[sensor] << SENSOR_SHIFT)
-            | _COLUMN_OF_HALF_PIXEL[half_pixel] << COLUMN_SHIFT
-            | row
+            (event << EVENT_SHIFT | self._order[sensor] << SENSOR_SHIFT) | column << COLUMN_SHIFT | row
         )
         return channels
+
+    def _paths(self, slopes: Float64Array, sensor: Int64Array) -> Float64Array:
+        """Way f64[n, 2] along columns and rows (mm) between the surfaces of a sensor."""
+        ways = [(slopes * along[sensor]).sum(axis=1) * SENSOR_THICKNESS for along in (self._along_x, self._along_y)]
+        return np.stack(ways, axis=1)
 
     def _pixels_of_crossings(
         self,
@@ -242,13 +245,29 @@ class VeloResponse:
         local: Float64Array,
     ) -> Int64Array:
         """Channel ids i64[n, samples] of the pixels that collect the charge of each crossing."""
-        path_x = (slopes * self._along_x[sensor]).sum(axis=1) * SENSOR_THICKNESS
-        path_y = (slopes * self._along_y[sensor]).sum(axis=1) * SENSOR_THICKNESS
+        path_x, path_y = self._paths(slopes, sensor).T
         n = len(_SAMPLES)
         spread = random.normal(event, 2 * n)
         x = local[:, 0, None] + path_x[:, None] * _SAMPLES + spread[:, :n] * _DIFFUSION
         y = local[:, 1, None] + path_y[:, None] * _SAMPLES + spread[:, n:] * _DIFFUSION
         return self._channels(event[:, None], sensor[:, None], x, y)
+
+    def _pixels_of_nuclei(
+        self,
+        random: EventRandom,
+        event: Int64Array,
+        charge: Int64Array,
+        slopes: Float64Array,
+        sensor: Int64Array,
+        local: Float64Array,
+    ) -> Int64Array:
+        """Channels of the pixels that the charge of nuclei fires; the crossings of other particles fire none here."""
+        nuclei = np.flatnonzero(np.abs(charge) > 1)
+        event, sensor = event[nuclei], sensor[nuclei]
+        paths = self._paths(slopes[nuclei], sensor)
+        points = released(random, event, charge[nuclei], local[nuclei], paths, SENSOR_THICKNESS, _SAMPLES)
+        crossing, column, row = fired(points)
+        return self._channels_of(event[crossing], sensor[crossing], column, row)
 
     def _stray_pixels(
         self, random: EventRandom, event: Int64Array, sensor: Int64Array, local: Float64Array

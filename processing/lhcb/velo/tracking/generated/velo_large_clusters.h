@@ -40,6 +40,8 @@ struct velo_large_clusters_parameters {
         const uint32_t* velo_clusters_offset;
         uint32_t* is_listed;
         uint16_t* listed;
+        uint32_t* words;
+        uint32_t* links;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
     uint32_t min_pixels;
