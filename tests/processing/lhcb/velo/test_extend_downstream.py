@@ -108,9 +108,14 @@ def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
     assert sum(longer) > 3
 
 
+def test_of_several_tracks_that_pass_a_hit_the_closest_takes_it_and_the_others_end() -> None:
+    """Hits up to 10 mm away: more than a hundred tracks lose a hit to another one, and most have a second hit near."""
+    before_and_after(list(simulate_events(2, seed=3, geometry=GEOMETRY, nu=7.0)), max_scatter=100.0)
+
+
 @pytest.mark.parametrize(("n", "modules"), [(40, (0, 52)), (500, (0, 52)), (400, (20, 30))])
 def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple[int, int]) -> None:
-    """Several tracks want the same hit, and windows are wide near the beam."""
+    """Windows are wide near the beam."""
     banks = [encode_retina_clusters(random_clusters(n, seed, modules=modules), 3) for seed in range(4)]
     for max_scatter in (0.15, 4.0, 100.0):
         before_and_after(banks, max_scatter=max_scatter)
