@@ -59,7 +59,10 @@ class Extension(Search):
 
 def configured(**constants: float) -> TriggerConfig:
     """The configuration without the limit on clusters, with these constants of the extension."""
-    tables = {"velo_cluster_limit": {"max_clusters": 2**32 - 1}, "velo_extend_downstream": constants}
+    tables: dict[str, dict[str, float]] = {
+        "velo_cluster_limit": {"max_clusters": 2**32 - 1},
+        "velo_extend_downstream": constants,
+    }
     lines = [f"[sequence.{name}]\n" + "\n".join(f"{k} = {v}" for k, v in of.items()) for name, of in tables.items()]
     return TriggerConfig.from_toml("\n".join(lines), CHAIN.menu, SEQUENCE)
 
