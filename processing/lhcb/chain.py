@@ -126,6 +126,7 @@ from hltnode.processing.lhcb.velo.decoding.hit_offsets import hit_offsets as vel
 from hltnode.processing.lhcb.velo.decoding.masked_clustering import masked_clustering
 from hltnode.processing.lhcb.velo.decoding.sparse_ccl import sparse_ccl
 from hltnode.processing.lhcb.velo.tracking.consolidate_tracks import consolidate_tracks
+from hltnode.processing.lhcb.velo.tracking.extend_downstream import extend_downstream
 from hltnode.processing.lhcb.velo.tracking.filter_three_hit_tracks import filter_three_hit_tracks
 from hltnode.processing.lhcb.velo.tracking.follow_tracks import follow_tracks
 from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
@@ -198,8 +199,10 @@ _SIMD = {
     search_by_triplet: follow_tracks,
     filter_three_hit_tracks: filter_three_hit_tracks.with_constants({"max_chi2": 17.0}),
 }
-VELO_SIMD_SEQUENCE = AlgorithmSequence(tuple(_SIMD.get(algorithm, algorithm) for algorithm in HLT1_SEQUENCE))
-"""The VELO chain with the search for vector registers."""
+_WITH_SIMD = tuple(_SIMD.get(algorithm, algorithm) for algorithm in HLT1_SEQUENCE)
+_TRACKS_END = _WITH_SIMD.index(consolidate_tracks) + 1
+VELO_SIMD_SEQUENCE = AlgorithmSequence((*_WITH_SIMD[:_TRACKS_END], extend_downstream, *_WITH_SIMD[_TRACKS_END:]))
+"""The VELO chain with the search for vector registers, whose tracks are then extended downstream."""
 VELO_SPARSE_CCL_SEQUENCE = AlgorithmSequence(
     tuple(sparse_ccl if algorithm is masked_clustering else algorithm for algorithm in HLT1_SEQUENCE)
 )
@@ -208,7 +211,7 @@ VELO_HALVES_SEQUENCE = AlgorithmSequence(
     (
         *(
             algorithm.with_constants({"plane_kind": 1}) if algorithm is follow_tracks else algorithm
-            for algorithm in VELO_SIMD_SEQUENCE
+            for algorithm in _WITH_SIMD
         ),
         *(split_half_tracks, find_half_vertices, pair_half_vertices),
     )

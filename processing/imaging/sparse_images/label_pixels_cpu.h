@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "imaging/components/measure_components_cpu.h"
 #include "imaging/sparse_images/ascending_pixels_cpu.h"
 #include "imaging/sparse_images/label_pixels.cuh"
 #include "imaging/sparse_images/row_table_cpu.h"
@@ -110,28 +111,66 @@ inline numbered_pixels number_components(const uint32_t* positions, uint32_t n, 
     return {n_roots, n_others};
 }
 
-/// The features of components of one pixel each, given their positions. Indices have 64 bits, so that compilers use
-/// vectors.
+template <uint32_t... lane>
+struct lane_list {};
+#if defined(HLT_AVX512)
+constexpr lane_list<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15> lanes_of_wide;
+#else
+constexpr lane_list<0, 1, 2, 3, 4, 5, 6, 7> lanes_of_wide;
+#endif
+
+/// For each pixel `words` words, x and y in turn; of these the vector number `part`.
+template <uint32_t words, uint32_t part, uint32_t... word>
+inline __attribute__((always_inline)) uint_wide in_turn(const uint_wide& x, const uint_wide& y, lane_list<word...>)
+{
+    return __builtin_shufflevector(x, y, (word % 2u * n_wide + (part * n_wide + word) / words)...);
+}
+
+/// The features of n_wide components of one pixel each, given their positions.
+template <typename Columns>
+inline __attribute__((always_inline)) void features_of_wide(const Columns& columns, size_t first,
+                                                            const uint_wide& positions)
+{
+    const uint_wide zeros{}, ones = zeros + 1u, x = positions & 0xffffu, y = positions >> 16;
+    const auto store_sums = [first, zeros](uint32_t* sums, const uint_wide& low) {
+        store_wide(sums + 2u * first, in_turn<2, 0>(low, zeros, lanes_of_wide));
+        store_wide(sums + 2u * first + n_wide, in_turn<2, 1>(low, zeros, lanes_of_wide));
+    };
+    store_wide(columns.area + first, ones);
+    component_box* const box = columns.box + first;
+    constexpr uint32_t boxes = n_wide / 4u;  // in a vector
+    store_wide(box, in_turn<4, 0>(x, y, lanes_of_wide));
+    store_wide(box + boxes, in_turn<4, 1>(x, y, lanes_of_wide));
+    store_wide(box + 2u * boxes, in_turn<4, 2>(x, y, lanes_of_wide));
+    store_wide(box + 3u * boxes, in_turn<4, 3>(x, y, lanes_of_wide));
+    store_sums(columns.intensity, ones);
+    store_sums(columns.sum_x, x);
+    store_sums(columns.sum_y, y);
+    store_sums(columns.weighted_x, x);
+    store_sums(columns.weighted_y, y);
+}
+
+/// The features of components of one pixel each, given their positions. All columns of a vector of pixels are written
+/// before those of the next one: the caches then fetch lines of all columns at the same time, which takes two thirds
+/// of the time of one column after the other if the lines lie in memory.
 template <typename Columns>
 inline void features_of_pixels(const Columns& columns, size_t first, const uint32_t* positions, size_t n)
 {
-    using sum = uint64_t __attribute__((aligned(4), may_alias));
-    const auto sums = [=](uint32_t* words) { return reinterpret_cast<sum*>(words + 2u * first); };
-    const auto fill = [=](sum* sums_of_x, sum* sums_of_y) {
-        for (size_t k = 0; k < n; ++k) sums_of_x[k] = positions[k] & 0xffffu;
-        for (size_t k = 0; k < n; ++k) sums_of_y[k] = positions[k] >> 16;
-    };
-    uint32_t* const area = columns.area + first;
-    for (size_t k = 0; k < n; ++k) area[k] = 1;
-    component_box* const box = columns.box + first;
-    for (size_t k = 0; k < n; ++k) {
-        const uint32_t x = positions[k] & 0xffffu, y = positions[k] >> 16;
-        box[k] = {x, y, x, y};
+    size_t k = 0;
+    for (; compares_eight_lanes && k + n_wide <= n; k += n_wide) {
+        uint_wide lanes;
+        load_wide(lanes, positions + k);
+        features_of_wide(columns, first + k, lanes);
     }
-    sum* const intensity = sums(columns.intensity);
-    for (size_t k = 0; k < n; ++k) intensity[k] = 1u;
-    fill(sums(columns.sum_x), sums(columns.sum_y));
-    fill(sums(columns.weighted_x), sums(columns.weighted_y));
+    for (; k < n; ++k) {
+        const uint32_t x = positions[k] & 0xffffu, y = positions[k] >> 16;
+        const size_t i = first + k;
+        columns.area[i] = 1;
+        columns.box[i] = {x, y, x, y};
+        store_words(&columns.intensity[2u * i], 1);
+        for (uint32_t* const sums : {columns.sum_x, columns.weighted_x}) store_words(&sums[2u * i], x);
+        for (uint32_t* const sums : {columns.sum_y, columns.weighted_y}) store_words(&sums[2u * i], y);
+    }
 }
 
 }  // namespace hlt

@@ -74,6 +74,7 @@
 #include "lhcb/velo/decoding/masked_clustering.cuh"
 #include "lhcb/velo/decoding/sparse_ccl.cuh"
 #include "lhcb/velo/tracking/consolidate_tracks.cuh"
+#include "lhcb/velo/tracking/extend_downstream.cuh"
 #include "lhcb/velo/tracking/filter_three_hit_tracks.cuh"
 #include "lhcb/velo/tracking/follow_tracks.cuh"
 #include "lhcb/velo/tracking/kalman_filter.cuh"
@@ -133,6 +134,7 @@
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
     X(velo_follow_tracks) \
+    X(velo_extend_downstream) \
     X(velo_sparse_ccl) \
     X(velo_halves_split_tracks) \
     X(velo_halves_find_vertices) \

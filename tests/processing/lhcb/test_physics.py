@@ -135,7 +135,9 @@ def test_velo_simd_finds_what_velo_finds_in_the_velopix_events(shared: Path) -> 
         assert round(100 * result["categories"][name]["efficiency"], 2) >= of_velo, name
     assert 100 * result["ghost_rate"] <= 1.10
     assert 100 * result["categories"]["velo_eta25"]["clone_rate"] <= 1.72
-    assert 100 * result["categories"]["velo_eta25"]["hit_efficiency"] >= 96.52
+    # Hennequin, thesis, table 5.3: 96.97 and 96.60.
+    assert round(100 * result["categories"]["velo_eta25"]["hit_efficiency"], 2) >= 96.97
+    assert round(100 * result["categories"]["velo_eta25"]["hit_efficiency_last"], 2) >= 96.60
 
 
 @pytest.mark.timeout(300)
@@ -149,4 +151,4 @@ def test_velo_simd_reaches_the_published_clones_and_hits_with_a_wider_scatter(sh
     assert round(100 * result["ghost_rate"], 2) <= 1.04
     assert velo["hit_efficiency"] >= 96.97
     assert velo["hit_efficiency_first3"] >= 97.08
-    assert velo["hit_efficiency_last"] >= 95.0
+    assert velo["hit_efficiency_last"] >= 96.60

@@ -18,6 +18,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, N_MODULE_PAIRS
+from hltnode.processing.lhcb.velo.tracking.extend_downstream import extend_downstream
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -87,7 +88,8 @@ FETCHED = (
 class VeloChain:
     """An engine with the VELO part of the sequence and one workspace; `trigger` replaces constants.
 
-    common: run the common kernels, not their CPU forms. sequence: the sequence with this VELO part.
+    common: run the common kernels, not their CPU forms. sequence: the sequence with this VELO part. extends: with the
+    extension of tracks downstream, which comes last.
     """
 
     def __init__(
@@ -99,8 +101,10 @@ class VeloChain:
         *,
         common: bool = False,
         sequence: str = "velo",
+        extends: bool = False,
     ) -> None:
-        algorithms = AlgorithmSequence(algorithms_of(sequence))
+        more = (extend_downstream,) if extends else ()
+        algorithms = AlgorithmSequence((*algorithms_of(sequence), *more))
         chain = replace(CHAIN, sequence=algorithms, accepted=None, lines=None, counts={})
         if trigger is not None:
             chain = replace(chain, sequence=trigger.configure(chain.sequence))
