@@ -170,9 +170,12 @@ class BatchTables:
         self.mep_rows = mep_rows
         self.event_rows = event_rows
         self.event_flags = event_flags
-        tables = (header, mfp_rows, mep_rows, event_rows, event_flags)
         self._writer = TableWriter(
-            *(table.ctypes.data for table in tables),
+            header=header.ctypes.data,
+            mfp_rows=mfp_rows.ctypes.data,
+            mep_rows=mep_rows.ctypes.data,
+            event_rows=event_rows.ctypes.data,
+            event_flags=event_flags.ctypes.data,
             rows=len(mfp_rows),
             meps=len(mep_rows),
             events=min(len(event_rows), len(event_flags)),

@@ -194,10 +194,10 @@ def hits_on_sensors(n_sensors: int, n: int) -> tuple[Banks, NDArray[np.uint32]]:
     of_sensor = n // n_sensors
     place = np.random.default_rng(1).choice(192 * 32, of_sensor, replace=False).astype(np.uint32)
     column, row = 2 * (place // 32), 2 * (place % 32)
-    words = 1 | row << np.uint32(8) | column << np.uint32(14)
+    words = (1 | row << 8 | column << 14).astype(np.uint32)
     sensors = range(0, n_sensors)
     banks = [bank_of(LhcbBankType.VP, 2, sensor, words) for sensor in sensors]
-    ids = [2 << 28 | sensor << 18 | 2 * column << np.uint32(8) | 4 * row for sensor in sensors]
+    ids = [2 << 28 | sensor << 18 | 2 * column << 8 | 4 * row for sensor in sensors]
     return Banks([banks]), np.concatenate(ids).astype(np.uint32)
 
 

@@ -44,14 +44,17 @@ def test_the_writer_makes_the_bytes_of_the_encoder(n_events: int, n_lines: int, 
 
 def test_the_writer_refuses_results_of_fewer_events() -> None:
     writer = DecisionWriter("n", "c", 40, DECISION_VERSION)
-    rows = [np.zeros(3, np.uint8), np.zeros((3, 2), np.uint32), np.zeros(3, np.uint32)]
-    writer.write(1, 1, 1, 1, 3, 1, *rows)
-    for short in range(3):
+    accepted, lines, flags = (
+        np.zeros(1 << 16, np.uint8),
+        np.zeros((1 << 16, 2), np.uint32),
+        np.zeros(1 << 16, np.uint32),
+    )
+    writer.write(1, 1, 1, 1, 3, 1, accepted[:3], lines[:3], flags[:3])
+    for rows in ((2, 3, 3), (3, 2, 3), (3, 3, 2)):
         with pytest.raises(ValueError, match="fewer rows"):
-            writer.write(1, 1, 1, 1, 3, 1, *(row[:2] if i == short else row for i, row in enumerate(rows)))
-    many = [np.zeros(1 << 16, np.uint8), np.zeros((1 << 16, 2), np.uint32), np.zeros(1 << 16, np.uint32)]
+            writer.write(1, 1, 1, 1, 3, 1, accepted[: rows[0]], lines[: rows[1]], flags[: rows[2]])
     with pytest.raises(ValueError, match="fewer rows"):
-        writer.write(1, 1, 1, 1, 1 << 16, 1, *many)
+        writer.write(1, 1, 1, 1, 1 << 16, 1, accepted, lines, flags)
 
 
 def test_a_packed_decision_has_the_sizes_of_its_events() -> None:
