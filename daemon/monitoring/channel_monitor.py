@@ -16,7 +16,7 @@ from hltnode.processing.framework.histograms import HistogramShape
 
 HITS_PER_GROUP = 500
 """Mean hits of a group in a comparison: groups with a twentieth of the mean are compared. With one event in a hundred
-counted, it takes the hits of 20,000 (VELO) to 66,000 (SciFi) simulated minimum-bias events."""
+counted, it takes the hits of 20,000 to 66,000 simulated minimum-bias events."""
 FINDINGS = {"dead": Finding.DEAD, "noisy": Finding.NOISY}
 """Those that a node can find: hits of masked channels reach no histogram."""
 
