@@ -175,7 +175,7 @@ hit_id = hits.column("id", U32)
 hit_pixels = hits.column("pixels", U8)
 """Number of pixels of its cluster, where velo_large_clusters has counted them; otherwise 0."""
 hit_used = hits.column("used", U32)
-"""1 for a hit on a track of four hits or more."""
+"""1 for a hit that the search put on a track of four hits or more. velo_extend_downstream does not mark its hits."""
 module_pair_offset = hits.per_event("module_pair_offset", U32, width=N_MODULE_PAIRS + 1)
 """[event][27]: hits of module pair m of an event are [m] .. [m + 1], relative to the first cluster of the event."""
 phi_bin_offset = hits.per_event("phi_bin_offset", U16, width=PHI_BIN_STRIDE)

@@ -11,7 +11,9 @@
 // Scratch: points [hit]: all hits once more, so that one access loads a hit; taken [hit]: 1 for a hit on a track;
 //      hit_bid [hit]; found [track]: the hit that it found, above it the upper bits of the scatter.
 // One block per event; threads stride over hits and over tracks. Marks and tracks change only between two barriers, in
-// which nothing is searched, so the result does not depend on the threads.
+// which nothing is searched, so the result does not depend on the threads. The upper 16 bits of two scatters are
+// compared; if they are equal, the track with the smaller number gets the hit.
+// Planes are module pairs here, whatever `plane_kind` of velo_follow_tracks is. velo_hits.used is not changed.
 // Bounds: a track gets at least one hit in a round or ends, so there are at most as many rounds as pairs. A track with
 // max_velo_track_hits hits, which only single modules as planes can make, gets no more.
 #pragma once
@@ -47,7 +49,7 @@ __device__ closest_hit find_downstream(const velo_extend_downstream_parameters& 
     if (own + 1u >= end) return closest;
     const hit_point a = hits[track[1]], b = hits[track[0]];
     const float per_z = 1.f / (a.z - b.z), tx = (a.x - b.x) * per_z, ty = (a.y - b.y) * per_z;
-    // Half of the lines pass through the hole around the beam or outside of all hits, and need no window.
+    // Lines through the hole around the beam or outside of all hits need no window.
     const float room = sqrtf(p.max_scatter) + sqrtf(tx * tx + ty * ty) * deepest_pair;
     const float inside = max_of(sqrtf(__uint_as_float(radius.least)) - room, 0.f);
     const float outside = sqrtf(__uint_as_float(radius.most)) + room;

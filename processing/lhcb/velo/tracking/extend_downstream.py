@@ -32,4 +32,5 @@ extend_downstream = Algorithm.beside(
     constants={"max_scatter": 0.15, "max_skipped_pairs": 2},
 )
 """max_scatter: largest squared distance of a hit from the line, mm²; 0 switches the extension off.
-max_skipped_pairs: module pairs without a hit between two hits."""
+max_skipped_pairs: module pairs without a hit between two hits.
+Planes are module pairs: set max_scatter = 0 with another `plane_kind` of velo_follow_tracks."""

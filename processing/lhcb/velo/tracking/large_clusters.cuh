@@ -15,7 +15,8 @@
 // Bounds: an event has velo_clusters.bound places for hits, and one of scratch.listed for each. That bound counts each
 // retina word and each super-pixel with pixels, so scratch.{words, links} hold the words of a sensor. Sizes above 255
 // count as 255; masked clusters have at most 64 pixels. Time is linear in the words: max_scans hits read all words of
-// their sensor, the others 64 super-pixels. Only words of one place, as in a damaged bank, make chains longer.
+// their sensor, the others 64 super-pixels. A damaged bank can have many words of one place: a hit beside a cell with
+// more than max_chain words has no size if its sensor has more than max_scans hits.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -248,6 +249,8 @@ struct hit_words {
 struct words_by_cell {
     static constexpr uint32_t n_cell_rows = n_super_pixel_rows / 8u, n_cells = n_super_pixel_columns * n_cell_rows;
     static constexpr uint32_t no_word = 0xffffu;
+    /// Words of a cell that are read: one for each pixel. Only a damaged bank has more.
+    static constexpr uint32_t max_chain = 64;
 
     uint32_t n_words;
     uint32_t first[n_cells];  // place of the first word of a cell, no_word if it is empty
@@ -273,16 +276,22 @@ struct words_by_cell {
         links[place] = atomicExch(&first[cell_of(word, version)], place) | version << 16;
     }
 
-    /// The words of the cells around the pixel of a hit.
-    __device__ void offer(hit_words& to, const uint32_t* words, const uint32_t* links) const
+    /// Gives a hit the words of the cells around its pixel. False if one of these cells has more than max_chain words:
+    /// this does not depend on their order.
+    __device__ bool offer(hit_words& to, const uint32_t* words, const uint32_t* links) const
     {
         const uint32_t west = max_of(to.hit.column() / 2u, 1u) - 1u, south = max_of(to.hit.row() / 4u, 3u) - 3u;
         const uint32_t east = min_of(to.hit.column() / 2u + 2u, n_super_pixel_columns - 1u);
         const uint32_t north = min_of(to.hit.row() / 4u + 3u, n_super_pixel_rows - 1u);
         for (uint32_t c = west; c <= east; ++c)
-            for (uint32_t r = south / 8u; r <= north / 8u; ++r)
-                for (uint32_t i = first[c * n_cell_rows + r]; i != no_word; i = links[i] & 0xffffu)
+            for (uint32_t r = south / 8u; r <= north / 8u; ++r) {
+                uint32_t n = 0;
+                for (uint32_t i = first[c * n_cell_rows + r]; i != no_word; i = links[i] & 0xffffu) {
+                    if (++n > max_chain) return false;
                     to.take(words[i], links[i] >> 16);
+                }
+            }
+        return true;
     }
 };
 
@@ -374,8 +383,8 @@ HLT_KERNEL(velo_large_clusters)
             __syncthreads();
             for (uint32_t i = hits_of.begin(sensor) + threadIdx.x; i < hits_of.end(sensor); i += blockDim.x) {
                 hlt::hit_words words(ids[listed[i]], p.retina_sizes);
-                cells.offer(words, of_cells, links);
-                pixels[listed[i]] = static_cast<uint8_t>(words.count_pixels());
+                const bool is_sized = cells.offer(words, of_cells, links);
+                pixels[listed[i]] = static_cast<uint8_t>(is_sized ? words.count_pixels() : 0u);
             }
             __syncthreads();
         }

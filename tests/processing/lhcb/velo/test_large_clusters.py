@@ -251,6 +251,20 @@ def test_sensors_with_few_and_with_many_hits_give_the_same_sizes(encoding: VeloE
             assert banks.run([ids], [tracks], ALL, launch) == [expected_of(sizes, ids, tracks, ALL)]
 
 
+@pytest.mark.parametrize(("n", "size"), [(64, 1), (65, 0)])
+def test_hits_beside_too_many_words_of_one_place_have_no_size(n: int, size: int) -> None:
+    """Copies of a super-pixel of one pixel, as in a damaged bank, and nine others elsewhere on the sensor."""
+    copies = np.full(n, 1 | 10 << 8 | 50 << 14, np.uint32)
+    others = 1 | np.arange(0, 54, 6, dtype=np.uint32) << np.uint32(8) | np.uint32(90 << 14)
+    words = np.concatenate([others[:4], copies, others[4:]]) | np.uint32(1 << 31)
+    banks = Banks([[bank_of(LhcbBankType.VP, 2, 7, words)]])
+    places = np.concatenate([copies[:1], others])
+    ids = np.uint32(2 << 28 | 7 << 18) | (places >> 14) * 2 << np.uint32(8) | (places >> 8 & 63) * 4
+    for launch in (*every_target(), with_block_size(64)):
+        ((pixels, _),) = banks.run([ids.astype(np.uint32)], [straight(10)], ALL, launch)
+        assert pixels == [size] + [1] * 9
+
+
 def test_few_hits_of_a_random_map_have_the_sizes_of_the_oracle() -> None:
     event = dense_maps(0.2, np.random.default_rng(8))
     assert_as_oracle([event], [event], launches=every_target(), most=40)

@@ -3,6 +3,7 @@
 Particles of charge 1 keep the faster model of velo_response.py, so that their samples keep their bits. A nucleus of
 charge z releases z^2 times their charge. A pixel at the edge of its cloud then gets enough charge to fire, and z^2
 times as many knocked-out electrons carry charge to pixels beside it. Other fluctuations of the charge are left out.
+THRESHOLD, CHARGE_PER_MM and the formulas are assumed: usual values, not checked against a publication.
 Units: mm, electrons, MeV.
 """
 
@@ -17,9 +18,9 @@ from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.decays import MASS
 
 THRESHOLD = 1_000.0
-"""Charge that fires a pixel, electrons (LHCb, VELO Upgrade Technical Design Report, CERN-LHCC-2013-021)."""
+"""Charge that fires a pixel, electrons; assumed."""
 CHARGE_PER_MM = 80_000.0
-"""Most probable charge of a particle of charge 1 in silicon: 16,000 electrons in 0.2 mm (the same report)."""
+"""Most probable charge of a particle of charge 1 in silicon: 16,000 electrons in 0.2 mm; assumed."""
 CLOUD_WIDTH = 0.0035
 """Standard deviation of the charge of a nucleus of charge 2 where it arrives, mm.
 
@@ -29,14 +30,14 @@ CLOUD_WIDTH = 0.0035
 r^2 = mobility * charge per length * time / (pi * permittivity), for 0.1 m^2/(V s) and 1.5 ns.
 """
 EV_PER_ELECTRON = 3.62
-"""Energy for one pair in silicon, eV (Particle Data Group)."""
+"""Energy for one pair in silicon, eV; textbook value."""
 
 _ELECTRON = MASS[11]
 _LEAST_ENERGY, _MOST_ENERGY = 0.03, 1.0
 """Energies of knocked-out electrons that are followed: 0.03 MeV go 6 µm, like the width of the cloud."""
 _ELECTRONS_PER_MM = 0.1535 * 0.498 * 0.233 / _LEAST_ENERGY
 """Knocked-out electrons of a fast particle of charge 1: 0.1535 MeV cm²/g, Z/A of silicon, and its density (g/cm² of a
-mm), over the least energy (Particle Data Group, "Passage of particles through matter")."""
+mm), over the least energy: the Rutherford formula for small energies."""
 _POINTS = 16
 """Points of equal charge along a knocked-out electron."""
 
@@ -89,7 +90,7 @@ def released(
 def range_of(energy: Float64Array) -> Float64Array:
     """Range (mm) of electrons in silicon.
 
-    L. Katz and A. S. Penfold, Rev. Mod. Phys. 24 (1952) 28: 412 mg/cm² E^(1.265 - 0.0954 ln E), E in MeV.
+    412 mg/cm² E^(1.265 - 0.0954 ln E), E in MeV: a usual formula, which is named after Katz and Penfold.
     """
     found: Float64Array = 412.0 * energy ** (1.265 - 0.0954 * np.log(energy)) / 233.0
     return found

@@ -95,7 +95,7 @@ def test_knocked_out_electrons_have_their_energy_and_their_range() -> None:
     assert (length[slow] > 0.95 * range_of(energy[slow])).all()
 
 
-def test_the_range_is_that_of_the_publication() -> None:
+def test_the_range_is_that_of_the_formula() -> None:
     """0.1 MeV: 13.5 mg/cm²; 1 MeV: 412 mg/cm²; 2.33 g/cm³."""
     assert range_of(np.array([0.1, 1.0])) * 233 == pytest.approx([13.5, 412.0], rel=0.01)
 
