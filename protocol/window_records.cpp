@@ -311,6 +311,8 @@ uint8_t* SliceHits::copy_vectors([[maybe_unused]] const uint8_t* hit, [[maybe_un
                   n_unfit = _mm512_set1_epi64(static_cast<int64_t>(range.unfit - range.last)),
                   outside = _mm512_set1_epi64(static_cast<int64_t>(range.outside));
     constexpr std::ptrdiff_t at_once = sizeof(__m512i) / usual_hit;
+    // The last vector may have a single hit, behind copies of all others.
+    static_assert(behind_copies >= sizeof(__m512i) - usual_hit);
     for (; hit < end; hit += sizeof(__m512i)) {
         const auto n = std::min<std::ptrdiff_t>((end - hit) / static_cast<std::ptrdiff_t>(usual_hit), at_once);
         const auto present = static_cast<__mmask8>((1u << n) - 1u);

@@ -95,8 +95,19 @@ def partners_in(found: Merged, clones: dict[int, int]) -> dict[int, int]:
     return partners_of(chains, score, turn)
 
 
-def test_chains_of_a_particle_that_turns_several_times_are_one_track() -> None:
-    rng = np.random.default_rng(32)
+BROKEN_CHAINS = """
+[sequence.tpc_link_segments]
+max_chi2 = 1.0
+[sequence.tpc_link_free_ends]
+max_chi2 = 0.0
+piece_distance = 0.0
+"""
+"""Links need a smaller chi2 than turns, so the chain of a particle breaks where a turn joins both parts."""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_chains_of_a_particle_that_turns_several_times_are_one_track(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     given = [
         helix(q, rng.uniform(0, 6), rng.uniform(0.01, 0.12), 5.0 + 9.0 * i, 3.0)
         for i, q in enumerate((8, -9, 10, -11, 12, 9.5))
@@ -108,7 +119,7 @@ def test_chains_of_a_particle_that_turns_several_times_are_one_track() -> None:
         seen["z"] += np.rint(rng.normal(0, 0.08 / 0.004, len(seen))).astype(np.int16).view(np.uint16)
         clusters[number] = seen
     mep = mep_of([event_of(clusters)])
-    found = Merged(columns_of(mep))
+    found = Merged(columns_of(mep, BROKEN_CHAINS))
     limits, c = limits_of(find_clones, "max_clone_gap", "max_clone_gap")
     longer = longer_segments(
         *(limits, c["max_chi2"], found.ends[:, 0], found.bins, found.tracks["slice"]),
@@ -116,12 +127,14 @@ def test_chains_of_a_particle_that_turns_several_times_are_one_track() -> None:
     )
     clones = clones_of(longer)
     partners = partners_in(found, clones)
-    assert partners
     expected, _ = merged_segments(found.best, clones, found.ends, partners)
     assert (found.segments, found.run.tolist()) == ([each for each, _ in expected], [run for _, run in expected])
-    alone = Merged(columns_of(mep, "[sequence.tpc_find_turns]\nmax_turn_chi2 = 0.0\n"))
+    alone = Merged(columns_of(mep, BROKEN_CHAINS + "[sequence.tpc_find_turns]\nmax_turn_chi2 = 0.0\n"))
     assert (alone.turn_chain == NO_END).all()
-    assert len(found.merged) < len(alone.merged)
+    assert max(len(each) for each in alone.segments) > 2
+    n_turns = len(alone.merged) - len(found.merged)
+    assert n_turns == len(partners) // 2
+    assert n_turns >= len(given)
 
 
 def event_has_links_out_of_time(event: Merged) -> bool:
