@@ -66,7 +66,7 @@ EXAMPLE_CONDITION = ConditionReading(
 )
 EXAMPLE_CHANNELS = ChannelReading(kind=OPEN_LABELS["kind"], condition="", hits=0, found=dict.fromkeys(FINDINGS, ()))
 EXAMPLE_GPU = GpuReadings(
-    name="",
+    name=OPEN_LABELS["name"],
     uuid="",
     driver="",
     utilization=0.0,
@@ -384,7 +384,7 @@ def main() -> int:
 
 
 def _label(label: str, known: list[str], metric_type: str) -> str:
-    if label in OPEN_LABELS or metric_type == "info":
+    if metric_type == "info" or OPEN_LABELS.get(label) in known:
         return f"`{label}`"
     return f"`{label}`: " + ", ".join(known)
 

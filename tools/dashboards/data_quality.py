@@ -37,6 +37,20 @@ DATA_QUALITY = Board(
             Distribution("SciFi hits across the beam", "scifi_hit_x", "mm"),
             Distribution("Muon hits across the beam", "muon_hit_x", "mm"),
         ),
+        "Channels": (
+            Panel(
+                "Groups of channels that differ from their neighbours",
+                "short",
+                (
+                    Query(
+                        f"sum by (instance, kind, finding) (hltnode_channel_groups_off{{{NODES}}}) > 0",
+                        "{{instance}} {{kind}} {{finding}}",
+                    ),
+                ),
+                "Dead or noisy in the last comparison of the run, and masked by no condition. /status names them.",
+                width=24,
+            ),
+        ),
         "Values outside": (
             Panel(
                 "Values that are not a number",

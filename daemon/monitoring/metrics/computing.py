@@ -164,7 +164,8 @@ COMPUTING = (
     # Numbers of the detector
     gauges(
         "detector_condition_measured",
-        "Median of the last values of the histogram that measures the number; NaN before 5,000 values.",
+        "Median of the last values of the histogram that measures the number, NaN before 5,000 values; -1 or 1 for the "
+        "sign of magnet_polarity, NaN until the charges of the run show one.",
         "quantity",
         lambda r: [(c.name, math.nan if c.measured is None else c.measured) for c in r.state.detector_conditions],
     ),
@@ -176,7 +177,7 @@ COMPUTING = (
     ),
     gauges(
         "detector_condition_tolerance",
-        "Largest difference between measured and configured number that costs no events.",
+        "Largest difference between measured and configured number that raises no alert.",
         "quantity",
         lambda r: [(c.name, c.tolerance) for c in r.state.detector_conditions],
     ),

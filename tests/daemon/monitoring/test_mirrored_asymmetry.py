@@ -81,3 +81,9 @@ def test_bins_with_few_entries_and_empty_histograms_show_nothing() -> None:
     enough = np.full(32, MIN_COUNTS, np.uint64)
     assert mirrored_asymmetry(enough, enough)[1] < 1.0
     assert plain_asymmetry(0 * few, 0 * few) == (0.0, np.inf)
+
+
+def test_bins_have_weights_by_their_entries() -> None:
+    positive = np.array([MIN_COUNTS, 1_020_000, 1_020_000, MIN_COUNTS], np.uint64)
+    negative = np.array([MIN_COUNTS, 1_000_000, 1_000_000, MIN_COUNTS], np.uint64)
+    assert mirrored_asymmetry(positive, negative)[0] == pytest.approx(0.0099, rel=0.01)
