@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -214,7 +214,7 @@ def leave_at_once(
         gatherer(),
         subscriber.send,
         DecisionDeadline(deadline_ns),
-        begun_below=None if begun_below is None else lambda _run: cast(int, begun_below),
+        begun_below=None if begun_below is None else lambda _run: begun_below,
         writer=DecisionWriter("n", "c", 1, DECISION_VERSION) if writes else None,
         send_written=wire.send,
         clock_ns=lambda: 100,
@@ -249,7 +249,7 @@ def test_the_decision_of_one_mep_leaves_at_once_and_is_that_of_the_usual_order()
         (Wire(), computed(record(3), record(4)), {}),
     ],
 )
-def test_other_decisions_are_left_to_the_next_step(wire: Wire, of: ComputedBatch, settings: dict[str, int]) -> None:
+def test_other_decisions_are_left_to_the_next_step(wire: Wire, of: ComputedBatch, settings: dict[str, Any]) -> None:
     has_left, _, _ = leave_at_once(wire, of, **settings)
     assert not has_left
     assert wire.messages == []
