@@ -66,6 +66,8 @@ class ComputedBatch:
     """The windows of its slices are decided: the results have all that are kept, and no others."""
     window_faults: Mapping[WindowFault, int] = field(default_factory=dict)
     """Faults of windows that the results have no more."""
+    was_interrupted: bool = False
+    """An earlier session ended while it computed one of the MEPs."""
 
 
 @dataclass(slots=True)
@@ -390,7 +392,14 @@ class Pipeline:
         times.computed_ns = times.computed_ns or self._clock_ns()
         times.begun_ns = times.begun_ns or times.computed_ns
         computed = ComputedBatch(
-            batch, job.results.for_decisions(), tuple(job.timings), job.error, job.not_processed, job.tck
+            batch,
+            job.results.for_decisions(),
+            tuple(job.timings),
+            job.error,
+            job.not_processed,
+            job.tck,
+            # Interrupted MEPs are the last parts of their batches.
+            was_interrupted=last is not None and last.alone,
         )
         self._decide(computed)
         # The rest is done when the decisions have left.

@@ -97,7 +97,8 @@ class EventBuilder(BuilderState):
         effects = self._handlers[kind](now_ns, stimulus)
         if kind is Tick:
             self.wake_ns = self._next_wake_ns(now_ns)
-        else:
+        elif kind is not FrameDamaged:
+            # A damaged frame changes nothing. Compiled code refuses most of them without a call.
             self._look_soon(now_ns)
         # Fragments are noted by `mep_complete` and `reject`.
         if kind is not FragmentArrived and (effects or kind is not Tick):

@@ -41,6 +41,7 @@ from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.daemon.storage.room_at_start import open_when_there_is_room
+from hltnode.daemon.udp.local_feeder import IDENTITY as UDP_FEEDER
 from hltnode.processing.selection.configuration.tck import TckDocument, tck_file_name
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol._native import DecisionWriter
@@ -333,12 +334,12 @@ class BatchPath:
     def _comes_once(self, run: int) -> bool:
         """In the compute thread: whether all fragments of the current run are datagrams, which are not sent again.
 
-        False for a run that has just ended: the sources are those of the next one by then.
+        False for a run that has just ended, and for one that a feeder delivers in place of the senders of datagrams.
         """
-        udp, builder = self._core.config.udp, self._core.builder
+        builder, registry = self._core.builder, self._core.registry
         # A new run sets its number before its sources, so these sources are not those of a later run.
         sources = builder.sources
-        return udp.endpoint is not None and builder.run == run and set(sources) <= set(udp.sources)
+        return builder.run == run and all(registry.owner_of(run, source) == UDP_FEEDER for source in sources)
 
     def _in_loop(self, callback: Callable[..., object], *arguments: object) -> None:
         call_in_loop(self._loop, callback, *arguments)

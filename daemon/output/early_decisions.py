@@ -21,14 +21,14 @@ def would_repeat(computed: ComputedBatch) -> bool:
     """Whether another session of the node would send the same decisions on these MEPs, if it got them again.
 
     A decision that leaves before the journal has its MEP is made again after a kill. It must then be the same one. That
-    is certain for complete MEPs that the back end computed with all others of their batch: their decisions depend on
-    their fragments and on the TCK only. An incomplete MEP may be complete when it is sent again, and a
-    dropped one may find room.
+    is certain for complete MEPs that the back end has computed: their decisions depend on their fragments and on the
+    TCK only. An incomplete MEP may be complete when it is sent again, and a dropped one may find room. A MEP that an
+    earlier session ended on may not be computed again.
     """
     return (
         computed.error is None
         and not computed.not_processed
-        and len(computed.timings) == 1
+        and not computed.was_interrupted
         and all(map(_is_certain, computed.batch.meps))
     )
 

@@ -58,9 +58,10 @@ class FeederRegistry:
     # Runs
 
     def find(self, run: int) -> RunFeeders | None:
-        """The feeders of the current run or of a kept run; None for another run."""
-        if self.current is not None and self.current.run == run:
-            return self.current
+        """The feeders of the current run or of a kept run; None for another run. Any thread."""
+        current = self.current
+        if current is not None and current.run == run:
+            return current
         return self.kept.get(run)
 
     def keep(self, run: int) -> RunFeeders:
@@ -175,7 +176,7 @@ class FeederRegistry:
         return any(run.knows(name, session) for run in runs)
 
     def owner_of(self, run: int, source: int) -> bytes | None:
-        """Identity of the feeder that sends a source of a run; None if there is none."""
+        """Identity of the feeder that sends a source of a run; None if there is none. Any thread."""
         feeders = self.find(run)
         return None if feeders is None else feeders.owner_of(source)
 

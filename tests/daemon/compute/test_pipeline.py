@@ -13,6 +13,7 @@ from hltnode.daemon.compute.interruptions import RESERVED_MEPS
 from hltnode.daemon.compute.pipeline import ComputedBatch, DecisionRows, Pipeline
 from hltnode.daemon.compute.results import flags_of
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
+from hltnode.daemon.output.early_decisions import would_repeat
 from hltnode.processing.framework.backends.interface import Timings
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
@@ -69,6 +70,8 @@ class Bench:
         """What was reported when each batch was decided."""
         self.decided_at_once: list[tuple[tuple[int, ...], int, list[int]]] = []
         """MEPs, key, and accepted events of one MEP of each batch that could be decided at once."""
+        self.computed_ns: list[int] = []
+        """When the back end had computed them."""
         self._may_decide = threading.Event()
         self._may_decide.set()
         self.runs: list[tuple[int, int]] = []
@@ -99,6 +102,7 @@ class Bench:
 
     def _decide_at_once(self, batch: Batch, tck: int, rows: DecisionRows) -> None:
         self.decided_at_once.append((tuple(mep.mep for mep in batch.meps), tck, rows[0][:4].tolist()))
+        self.computed_ns.append(batch.times.computed_ns)
 
     def hold_decisions(self) -> threading.Event:
         """Keep batches from being decided until the event is set."""
@@ -227,6 +231,10 @@ def test_a_batch_is_decided_at_once_only_if_it_was_computed_as_a_whole(
     bench.submit(0, *meps)
     computed = bench.take()
     assert bench.decided_at_once == [(mep, 101, [0, 1, 0, 1]) for mep in expected]
+    assert computed.was_interrupted is bool(interrupted)
+    assert would_repeat(computed) is bool(expected)
+    # The time of the message does not count as computing.
+    assert bench.computed_ns == [computed.batch.times.computed_ns] * len(expected)
     assert computed.batch.times.computed_ns > 0
     assert bench.pipeline.stop(5.0)
 

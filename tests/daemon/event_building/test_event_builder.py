@@ -13,6 +13,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Drain,
     Effect,
     FragmentArrived,
+    FrameDamaged,
     GrantCredit,
     MepsAcknowledged,
     Place,
@@ -93,6 +94,14 @@ def leave(builder: EventBuilder, slot: int, now: int = 0) -> list[Effect]:
 def check_identities(builder: EventBuilder) -> None:
     accounts = accounting(builder.counters, builder)
     assert closes(accounts), accounts
+
+
+def test_a_damaged_frame_requests_no_tick() -> None:
+    builder = make_builder()
+    builder.handle(0, Tick())
+    before = builder.wake_ns
+    builder.handle(1, FrameDamaged(RejectReason.BAD_CRC, SOURCES[0], 0, resend=True))
+    assert builder.wake_ns == before
 
 
 def test_a_mep_with_all_its_sources_closes_as_complete() -> None:

@@ -18,7 +18,7 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.storage.journal import Journal
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
-from tests.daemon.fakes import eventually, make_config, running_node
+from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps
 from tests.daemon.udp.packets import EVENTS, RUN, SOURCES, burst_of
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
@@ -83,6 +83,33 @@ async def test_ids_of_meps_that_were_computed_before_a_kill_are_not_used_again(
             if burst == 1:
                 node._path.store.journal.begin_batch(RUN, [(2, last)])
     assert [decision.mep for decision in seen] == [0, 1, last + 1, last + 2]
+
+
+async def test_only_ids_of_datagrams_are_reserved_ahead(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feeder with the sources of the boards sends its MEPs again, so each of them has its notes."""
+    for directory in ("boards", "feeder"):
+        (tmp_path / directory).mkdir()
+    async with running_node(config_of(tmp_path / "boards")) as (node, _):
+        listener = Listener(context, node)
+        await listener.send(1)
+        await listener.take(1)
+        assert node._path.store.journal.begun_below(RUN) == RESERVED_MEPS
+        assert node._path._comes_once(RUN)
+        assert not node._path._comes_once(RUN + 1)
+        # When the next run has started, the sources of this one are not known any more.
+        with monkeypatch.context() as patched:
+            patched.setattr(node._core.builder, "run", RUN + 1)
+            assert not node._path._comes_once(RUN)
+    async with (
+        running_node(config_of(tmp_path / "feeder")) as (node, _),
+        make_feeder(context, node, sources=SOURCES, run=RUN) as feeder,
+    ):
+        await feeder.offer(next(synthetic_meps(1, sources=SOURCES)))
+        await eventually(lambda: node.counters.meps_acknowledged == 1)
+        assert node._path.store.journal.begun_below(RUN) == 1
+        assert not node._path._comes_once(RUN)
 
 
 @pytest.mark.parametrize("noted", [True, False])
