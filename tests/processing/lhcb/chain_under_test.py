@@ -27,7 +27,7 @@ from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.machine import Conflict
 
 ENCODINGS: tuple[VeloEncoding, ...] = ("retina", "superpixel")
-WRITES_EQUAL_VALUES = {"velo_search_by_triplet", "velo_follow_tracks"}
+WRITES_EQUAL_VALUES = {"velo_search_by_triplet", "velo_follow_tracks", "velo_extend_downstream"}
 """Kernels of the VELO in which several threads set the same mark, which does no harm."""
 READS_BIDS = {"matching_match_seeds", "forward_search_without_ut"}
 """Kernels that read a bid while other threads lower it. The results do not depend on the bid that they read.
