@@ -23,6 +23,8 @@ from tests.attacks.raw_peer import (
 )
 
 Attack = Callable[[AttackedNode, float], None]
+BUSY_SECONDS = 60.0
+"""A busy node accepts the connections of an attack only when its thread gets a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,9 +322,9 @@ def malformed_handshakes(attacked: AttackedNode, _size: float) -> None:
     ]
     for port in (attacked.data, attacked.control, attacked.decisions, attacked.events, attacked.pub):
         for opening in openings:
-            with RawPeer(port) as peer:
+            with RawPeer(port, seconds=BUSY_SECONDS) as peer:
                 peer.send_what_fits(opening)
-            with RawPeer(port) as peer:
+            with RawPeer(port, seconds=BUSY_SECONDS) as peer:
                 peer.send_what_fits(opening)
                 peer.reset()
 

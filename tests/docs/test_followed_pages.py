@@ -29,16 +29,19 @@ def curl() -> None:
         pytest.skip("curl, which the pages use, is not installed")
 
 
+@pytest.mark.expensive("runs each command of the page")
 def test_who_follows_the_readme_sees_what_it_shows(tmp_path: Path) -> None:
     with Reader(tmp_path) as reader:
         reader.follow(README)
 
 
+@pytest.mark.expensive("runs each command of the page")
 def test_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) -> None:
     with Reader(tmp_path, "tutorial") as reader:
         reader.follow(TUTORIAL)
 
 
+@pytest.mark.expensive("runs each command of the page")
 def test_who_feeds_from_a_daq_of_their_own_sees_what_the_page_shows(tmp_path: Path) -> None:
     with Reader(tmp_path, "feeding") as reader:
         reader.follow(FEEDING)

@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield reader.folder
 
 
+@pytest.mark.expensive("runs each command of the page")
 def test_the_table_has_the_blobs_that_scipy_finds(folder: Path) -> None:
     ndimage = pytest.importorskip("scipy.ndimage", reason="scipy is not installed")
     with Image.open(folder / "sky.png") as picture:

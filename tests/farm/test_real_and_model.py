@@ -18,6 +18,7 @@ MEP_SECONDS = 0.001
 SERVICE = {"events_per_second": 1 / EVENT_SECONDS, "overhead_seconds": OVERHEAD_SECONDS}
 
 
+@pytest.mark.expensive("runs real nodes for the time of their faults")
 @pytest.mark.process
 @pytest.mark.loopback
 @pytest.mark.timeout(600)

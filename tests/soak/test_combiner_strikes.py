@@ -26,6 +26,7 @@ def test_each_kind_of_strike_comes_before_any_comes_again() -> None:
     assert plan(1, 5) != plan(2, 5)
 
 
+@pytest.mark.expensive("kills nodes and combiner of a stream again and again")
 @pytest.mark.process
 @pytest.mark.loopback
 @pytest.mark.timeout(600)

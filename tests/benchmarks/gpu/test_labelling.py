@@ -46,6 +46,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, label: Callable[..., Any], called:
     return cupy
 
 
+@pytest.mark.expensive("runs every labelling sequence on the simulated GPU")
 def test_sequences_are_compared_with_cupy_of_the_same_connectivity(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

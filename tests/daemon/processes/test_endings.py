@@ -142,6 +142,7 @@ def test_a_signal_ends_every_command_at_every_moment(
     check_ending(name, number, seconds, events, tmp_path)
 
 
+@pytest.mark.expensive("runs two demos with all their processes")
 def test_a_killed_demo_leaves_no_process_and_no_folder_and_the_next_one_is_not_disturbed(tmp_path: Path) -> None:
     scratch, folder = tmp_path / "scratch", tmp_path / "demo"
     scratch.mkdir()

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(400
 SECONDS = 2.0
 
 
+@pytest.mark.expensive("attacks a node for several seconds of each kind")
 @pytest.mark.parametrize(
     ("seed", "keys", "absence"),
     [(1, Keys.NONE, False), pytest.param(2, Keys.ALL, True, marks=pytest.mark.slow)],

@@ -22,6 +22,7 @@ def start_part(site: Site, part: str) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
+@pytest.mark.expensive("runs several sets of feeder processes")
 def test_a_killed_part_of_three_holds_up_no_two_parts_that_come_after_it(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def last_statuses(node: LocalNode) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in node.directory.glob(f"{LAST_STATUS}*.json")]
 
 
+@pytest.mark.expensive("restarts each node of a farm under load")
 def test_a_rolling_update_under_load_leaves_no_mep_incomplete_and_moves_none(tmp_path: Path) -> None:
     events = tmp_path / "loop.mep"
     events.write_bytes(

@@ -76,6 +76,7 @@ def test_every_event_of_a_killed_node_that_restarts_at_once_is_kept_once(sites: 
     assert sorted(a.kept_events() + b.kept_events()) == sorted(WANTED), a.logs() + b.logs()
 
 
+@pytest.mark.expensive("waits until the MEPs of a killed node have moved")
 def test_a_killed_node_loses_its_meps_to_the_other_one_and_no_event_is_kept_twice(sites: tuple[Site, Site]) -> None:
     a, b = sites
     killed = a.start_node()

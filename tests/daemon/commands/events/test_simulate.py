@@ -137,6 +137,7 @@ def ctrl_c_is_not_ignored() -> Iterator[None]:
     signal.signal(signal.SIGINT, former)
 
 
+@pytest.mark.expensive("starts worker processes that import the simulation")
 @pytest.mark.process
 @pytest.mark.usefixtures("ctrl_c_is_not_ignored")
 @pytest.mark.parametrize(

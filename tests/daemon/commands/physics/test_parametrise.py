@@ -28,6 +28,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["parametrise", *map(str, arguments)])
 
 
+@pytest.mark.expensive("fits the parametrisation")
 def test_a_written_file_passes_the_check_and_a_changed_one_fails(tmp_path: Path) -> None:
     found = run("-o", tmp_path)
     assert found.exit_code == 0, found.output

@@ -97,6 +97,7 @@ def test_threads_of_a_cpu_and_instruction_sets_do_not_change_jets(threads: int) 
     assert run_jets(*events, launch=on_cpu("baseline", threads=threads)) == run_jets(*events)
 
 
+@pytest.mark.expensive("executes kernels instruction by instruction")
 @pytest.mark.parametrize("block_size", [32, 64, 100])
 def test_ptx_finds_the_jets_of_the_cpu(block_size: int) -> None:
     rng = np.random.default_rng(5)

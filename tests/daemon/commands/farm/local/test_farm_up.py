@@ -115,6 +115,7 @@ def shared_files_of(process: int) -> list[str]:
     return [name for name in names if name.startswith("/dev/shm/")]
 
 
+@pytest.mark.expensive("runs a farm of real nodes")
 def test_a_farm_that_is_killed_leaves_no_process_folder_or_shared_memory(start: Callable[..., RunningFarm]) -> None:
     farm = start("--nodes", "1", "--rate", "50")
     found = farm.addresses()
@@ -139,6 +140,7 @@ def _targets(prometheus: str) -> set[str]:
     return {f"http://{each['metric']['instance']}" for each in answer["data"]["result"] if each["value"][1] == "1"}
 
 
+@pytest.mark.expensive("runs a farm of real nodes")
 def test_a_farm_restarts_a_killed_node_and_closes_its_accounts_at_ctrl_c(start: Callable[..., RunningFarm]) -> None:
     farm = start("--nodes", "2", "--rate", "50", "--no-monitoring")
     found = farm.addresses()
@@ -165,6 +167,7 @@ def test_a_farm_restarts_a_killed_node_and_closes_its_accounts_at_ctrl_c(start: 
     farm.wait_until_nothing_is_left()
 
 
+@pytest.mark.expensive("runs a farm of real nodes")
 def test_a_farm_that_ends_after_its_time_accounts_for_every_event(start: Callable[..., RunningFarm]) -> None:
     farm = start("--nodes", "2", "--rate", "200", "--seconds", "2", "--no-monitoring")
     assert farm.process.wait(SECONDS) == 0, farm.text.read_text()
@@ -176,6 +179,7 @@ def test_a_farm_that_ends_after_its_time_accounts_for_every_event(start: Callabl
     farm.wait_until_nothing_is_left()
 
 
+@pytest.mark.expensive("runs a farm of real nodes")
 def test_a_second_signal_ends_a_farm_at_once(start: Callable[..., RunningFarm]) -> None:
     farm = start("--nodes", "1", "--rate", "50", "--no-monitoring")
     found = farm.addresses()
