@@ -32,7 +32,7 @@ def test_without_matplotlib_the_report_is_refused_before_the_work_begins(
     assert "pip install -e '.[plot]'" in " ".join(found.output.split())
 
 
-@pytest.mark.expensive("simulates as many events as the comparison needs")
+@pytest.mark.expensive("fills and draws all compared quantities")
 @pytest.mark.physics
 @pytest.mark.usefixtures("without_layout")
 @pytest.mark.parametrize("loaded", [pytest.param(False, marks=pytest.mark.slow), True])
