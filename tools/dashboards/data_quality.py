@@ -43,7 +43,7 @@ DATA_QUALITY = Board(
                 "short",
                 (
                     Query(
-                        f"sum by (instance, kind, finding) (hltnode_channel_groups_off{{{NODES}}}) > 0",
+                        f"topk(10, sum by (instance, kind, finding) (hltnode_channel_groups_off{{{NODES}}}))",
                         "{{instance}} {{kind}} {{finding}}",
                     ),
                 ),
