@@ -18,7 +18,9 @@ from tests.attacks.programs import Keys, PeerProgram, Port, Program, Step, make_
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(400)]
 
-SECONDS = 2.0
+SECONDS = (2.0, 20.0)
+"""Of the attack; a busy machine needs the second time for the same steps."""
+ENOUGH_STEPS = 50
 
 
 @pytest.mark.expensive("attacks a node for several seconds of each kind")
@@ -29,10 +31,16 @@ SECONDS = 2.0
 def test_a_node_keeps_its_promises_under_a_program_of_attacks(
     tmp_path: Path, seed: int, keys: Keys, absence: bool
 ) -> None:
-    judgement = ModelAttack(make_program(seed, keys=keys, absence=absence), tmp_path, seconds=SECONDS).judge()
-    # Rates and delays depend on the machine: `make attacks` judges them.
-    assert judgement.broken == {}
-    assert judgement.steps.total() > 50
+    program = make_program(seed, keys=keys, absence=absence)
+    for seconds in SECONDS:
+        folder = tmp_path / f"{seconds}"
+        folder.mkdir()
+        judgement = ModelAttack(program, folder, seconds=seconds).judge()
+        # Rates and delays depend on the machine: `make attacks` judges them.
+        assert judgement.broken == {}
+        if judgement.steps.total() > ENOUGH_STEPS:
+            return
+    pytest.fail(f"the attackers made {judgement.steps.total()} steps in {seconds} s")
 
 
 def test_a_peer_that_is_killed_comes_again_at_its_next_step(tmp_path: Path) -> None:
@@ -59,7 +67,7 @@ def test_a_fault_of_a_node_is_found_and_its_program_shortened(
     program = Program(1, Keys.NONE, False, (others[0], lie, others[1]))
     folders = (tmp_path / str(number) for number in range(1000))
     command = ("tests.attacks.planted_fault",)
-    assert attack_by_programs([program], SECONDS, command, folders, shrink_seconds=120.0) == 1
+    assert attack_by_programs([program], SECONDS[0], command, folders, shrink_seconds=120.0) == 1
     shown = capsys.readouterr().out
     assert f"alive: exit code {EXIT_CODE}" in shown
     assert 'make attacks ATTACKS_ARGUMENTS="--program' in shown
