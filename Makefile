@@ -16,8 +16,9 @@ ALONE_WORKERS ?= 3
 # Every link and anchor is checked; no word about later versions of MkDocs.
 BUILD_SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 # -S: without the import hook of an editable install, which would find benchmarks and tests below hltnode too.
+# --no-cache: its cache keeps modules that were moved or removed.
 LINT_IMPORTS = PYTHONPATH=build/typecheck:$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))") \
-	$(BIN)/python -S $(BIN)/lint-imports
+	$(BIN)/python -S $(BIN)/lint-imports --no-cache
 GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
 WITH_BYTECODE = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache

@@ -13,8 +13,8 @@ from benchmarks.lhcb.sequences import COPIES, LIMITS
 from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.processing.lhcb.lines.composite_lines import COMPOSITES
-from hltnode.processing.lhcb.lines.downstream_composites import COMPOSITES as DOWNSTREAM_COMPOSITES
+from hltnode.processing.lhcb.lines.line_types.composite_lines import COMPOSITES
+from hltnode.processing.lhcb.lines.line_types.downstream_composites import COMPOSITES as DOWNSTREAM_COMPOSITES
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.composite import Composite, as_input
 from hltnode.processing.selection.lines.inputs import Input

@@ -38,7 +38,8 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.jets.collections import jet_count, jet_types
 from hltnode.processing.lhcb.jets.find_jets import find_jets
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
-from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
+from hltnode.processing.lhcb.lines.inputs.by_name import INPUTS, USUAL_FIELDS
+from hltnode.processing.lhcb.lines.inputs.event_fields import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.lines.reports import REPORTED
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES

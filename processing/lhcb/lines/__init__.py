@@ -1,25 +1,20 @@
 """Selection lines of LHCb. A file of lines begins with `from hltnode.processing.lhcb.lines import *`."""
 
-from hltnode.processing.lhcb.lines.composite_inputs import composite
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
-from hltnode.processing.lhcb.lines.half_fields import half_pairs, half_vertices
-from hltnode.processing.lhcb.lines.inputs import (
-    any_pv,
-    dielectrons,
+from hltnode.processing.lhcb.lines.inputs.calorimeter_fields import dielectrons, ecal_clusters, photon_pairs, photons
+from hltnode.processing.lhcb.lines.inputs.composite_inputs import composite
+from hltnode.processing.lhcb.lines.inputs.downstream_fields import downstream_tracks, downstream_v0s
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.half_fields import half_pairs, half_vertices
+from hltnode.processing.lhcb.lines.inputs.jet_fields import jets
+from hltnode.processing.lhcb.lines.inputs.primary_vertex_fields import any_pv, primary_vertices
+from hltnode.processing.lhcb.lines.inputs.stub_fields import muon_stubs
+from hltnode.processing.lhcb.lines.inputs.track_fields import electrons, long_tracks, muons, velo_tracks
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import (
     dimuons,
     displaced_vertices,
-    ecal_clusters,
-    electrons,
-    event,
-    jets,
-    long_tracks,
-    muons,
-    photon_pairs,
-    photons,
     two_track_vertices,
     v0_pairs,
     v0s,
-    velo_tracks,
 )
 from hltnode.processing.lhcb.lines.prefilters import (
     beam_one,
@@ -38,8 +33,6 @@ from hltnode.processing.lhcb.lines.prefilters import (
     velo_closed,
     velo_open,
 )
-from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
-from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
 from hltnode.processing.selection.expressions.functions import atan2, exp, log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.expressions.units import GeV, MeV, TeV, m, mm, mrad, rad, um
 from hltnode.processing.selection.lines.histogram import Histogram

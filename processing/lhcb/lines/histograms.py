@@ -10,9 +10,11 @@ from typing import Any
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_MAT_INDICES, SIPMS_PER_MAT
 from hltnode.processing.lhcb.geometry.ideal_velo import CHIPS_PER_SENSOR, N_SENSORS
-from hltnode.processing.lhcb.lines.half_fields import half_pairs
-from hltnode.processing.lhcb.lines.inputs import dimuons, displaced_vertices, event, long_tracks, velo_tracks
-from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.half_fields import half_pairs
+from hltnode.processing.lhcb.lines.inputs.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.inputs.track_fields import long_tracks, velo_tracks
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import dimuons, displaced_vertices
 from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon_x, muon_z
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_id, scifi_x, scifi_z
 from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_id, ut_x, ut_z

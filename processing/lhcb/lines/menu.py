@@ -5,22 +5,23 @@ Origin of the cuts: docs/physics/selection-lines.md.
 
 from itertools import pairwise
 
-from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
-from hltnode.processing.lhcb.lines.composite_lines import ECAL_LINES as _COMPOSITES_WITH_ECAL
-from hltnode.processing.lhcb.lines.composite_lines import LINES as _COMPOSITES
-from hltnode.processing.lhcb.lines.composite_lines import TYPES as _COMPOSITE_TYPES
-from hltnode.processing.lhcb.lines.dimuon_lines import (
+from hltnode.processing.lhcb.lines.inputs.track_fields import MODEL_FIELDS
+from hltnode.processing.lhcb.lines.line_types.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
+from hltnode.processing.lhcb.lines.line_types.composite_lines import ECAL_LINES as _COMPOSITES_WITH_ECAL
+from hltnode.processing.lhcb.lines.line_types.composite_lines import LINES as _COMPOSITES
+from hltnode.processing.lhcb.lines.line_types.composite_lines import TYPES as _COMPOSITE_TYPES
+from hltnode.processing.lhcb.lines.line_types.dimuon_lines import (
     DiMuonDrellYan,
     DiMuonMass,
     DiMuonNoIP,
     DiMuonSoft,
     DisplacedDiMuon,
 )
-from hltnode.processing.lhcb.lines.downstream_composites import LINES as _DOWNSTREAM_COMPOSITES
-from hltnode.processing.lhcb.lines.downstream_composites import TYPES as _DOWNSTREAM_COMPOSITE_TYPES
-from hltnode.processing.lhcb.lines.downstream_lines import LINES as _DOWNSTREAM
-from hltnode.processing.lhcb.lines.downstream_lines import TYPES as _DOWNSTREAM_TYPES
-from hltnode.processing.lhcb.lines.electron_lines import (
+from hltnode.processing.lhcb.lines.line_types.downstream_composites import LINES as _DOWNSTREAM_COMPOSITES
+from hltnode.processing.lhcb.lines.line_types.downstream_composites import TYPES as _DOWNSTREAM_COMPOSITE_TYPES
+from hltnode.processing.lhcb.lines.line_types.downstream_lines import LINES as _DOWNSTREAM
+from hltnode.processing.lhcb.lines.line_types.downstream_lines import TYPES as _DOWNSTREAM_TYPES
+from hltnode.processing.lhcb.lines.line_types.electron_lines import (
     DiElectronHighMass,
     DiElectronLowMass,
     DiElectronSoft,
@@ -31,7 +32,7 @@ from hltnode.processing.lhcb.lines.electron_lines import (
     SingleHighPtElectron,
     TrackElectronMVA,
 )
-from hltnode.processing.lhcb.lines.event_lines import (
+from hltnode.processing.lhcb.lines.line_types.event_lines import (
     BeamGas,
     GecPassthrough,
     OdinCrossingType,
@@ -41,7 +42,7 @@ from hltnode.processing.lhcb.lines.event_lines import (
     PassthroughPv,
     TaePassthrough,
 )
-from hltnode.processing.lhcb.lines.gas_target import (
+from hltnode.processing.lhcb.lines.line_types.gas_target import (
     GasD2KPi,
     GasDiMuonMass,
     GasDisplacedDiMuon,
@@ -51,15 +52,13 @@ from hltnode.processing.lhcb.lines.gas_target import (
     GasTrack,
     GasTwoTracks,
 )
-from hltnode.processing.lhcb.lines.half_lines import LINES as _HALVES
-from hltnode.processing.lhcb.lines.half_lines import TYPES as _HALVES_TYPES
-from hltnode.processing.lhcb.lines.inputs import MODEL_FIELDS
-from hltnode.processing.lhcb.lines.jet_lines import LINES as _JETS
-from hltnode.processing.lhcb.lines.jet_lines import TYPES as _JET_TYPES
-from hltnode.processing.lhcb.lines.large_cluster_lines import LINES as _LARGE_CLUSTERS
-from hltnode.processing.lhcb.lines.large_cluster_lines import TYPES as _LARGE_CLUSTER_TYPES
-from hltnode.processing.lhcb.lines.other_menus import OTHER_MENUS
-from hltnode.processing.lhcb.lines.photon_lines import (
+from hltnode.processing.lhcb.lines.line_types.half_lines import LINES as _HALVES
+from hltnode.processing.lhcb.lines.line_types.half_lines import TYPES as _HALVES_TYPES
+from hltnode.processing.lhcb.lines.line_types.jet_lines import LINES as _JETS
+from hltnode.processing.lhcb.lines.line_types.jet_lines import TYPES as _JET_TYPES
+from hltnode.processing.lhcb.lines.line_types.large_cluster_lines import LINES as _LARGE_CLUSTERS
+from hltnode.processing.lhcb.lines.line_types.large_cluster_lines import TYPES as _LARGE_CLUSTER_TYPES
+from hltnode.processing.lhcb.lines.line_types.photon_lines import (
     CaloDigitsMinADC,
     DiPhotonMass,
     Pi02GammaGamma,
@@ -69,8 +68,7 @@ from hltnode.processing.lhcb.lines.photon_lines import (
     Pi02GammaGammaMiddleOuterMixed,
     Pi02GammaGammaOuter,
 )
-from hltnode.processing.lhcb.lines.prefilters import ODIN_LUMI, ODIN_NO_BIAS, ODIN_VELO_OPEN, PREFILTERS
-from hltnode.processing.lhcb.lines.tracks import (
+from hltnode.processing.lhcb.lines.line_types.tracks import (
     LowPtMuon,
     OneMuonTrack,
     Rich1Alignment,
@@ -80,7 +78,7 @@ from hltnode.processing.lhcb.lines.tracks import (
     TrackMuonMVA,
     TrackMVA,
 )
-from hltnode.processing.lhcb.lines.two_tracks import (
+from hltnode.processing.lhcb.lines.line_types.two_tracks import (
     D2KK,
     D2KPi,
     D2PiPi,
@@ -91,7 +89,9 @@ from hltnode.processing.lhcb.lines.two_tracks import (
     TwoTrackMVA,
     TwoTrackMVACharmXSec,
 )
-from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloClustersMicroBias, VeloMicroBias
+from hltnode.processing.lhcb.lines.line_types.velo import NDisplacedVeloTracks, VeloClustersMicroBias, VeloMicroBias
+from hltnode.processing.lhcb.lines.other_menus import OTHER_MENUS
+from hltnode.processing.lhcb.lines.prefilters import ODIN_LUMI, ODIN_NO_BIAS, ODIN_VELO_OPEN, PREFILTERS
 from hltnode.processing.selection.configuration.menu import Menu, NamedMenu
 
 MICRO_BIAS = 0.001

@@ -6,9 +6,9 @@ docs/physics/selection-lines.md.
 
 from dataclasses import replace
 
-from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
-from hltnode.processing.lhcb.lines.dimuon_lines import DiMuonMass
-from hltnode.processing.lhcb.lines.event_lines import (
+from hltnode.processing.lhcb.lines.line_types.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
+from hltnode.processing.lhcb.lines.line_types.dimuon_lines import DiMuonMass
+from hltnode.processing.lhcb.lines.line_types.event_lines import (
     GecPassthrough,
     OdinCrossingType,
     OdinEventType,
@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.lines.event_lines import (
     Passthrough,
     TaePassthrough,
 )
-from hltnode.processing.lhcb.lines.gas_target import (
+from hltnode.processing.lhcb.lines.line_types.gas_target import (
     GasD2KPi,
     GasDiMuonMass,
     GasDisplacedDiMuon,
@@ -26,7 +26,15 @@ from hltnode.processing.lhcb.lines.gas_target import (
     GasTrack,
     GasTwoTracks,
 )
-from hltnode.processing.lhcb.lines.large_cluster_lines import LINES as _LARGE_CLUSTERS
+from hltnode.processing.lhcb.lines.line_types.large_cluster_lines import LINES as _LARGE_CLUSTERS
+from hltnode.processing.lhcb.lines.line_types.tracks import (
+    Rich1Alignment,
+    Rich2Alignment,
+    SingleHighPtMuon,
+    SingleHighPtTrack,
+)
+from hltnode.processing.lhcb.lines.line_types.two_tracks import D2KPi
+from hltnode.processing.lhcb.lines.line_types.velo import VeloMicroBias
 from hltnode.processing.lhcb.lines.prefilters import (
     ODIN_LUMI,
     ODIN_NO_BIAS,
@@ -39,9 +47,6 @@ from hltnode.processing.lhcb.lines.prefilters import (
     pv_in_gas,
     velo_closed,
 )
-from hltnode.processing.lhcb.lines.tracks import Rich1Alignment, Rich2Alignment, SingleHighPtMuon, SingleHighPtTrack
-from hltnode.processing.lhcb.lines.two_tracks import D2KPi
-from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.selection.configuration.menu import NamedMenu
 from hltnode.processing.selection.lines.prefilter import Prefilter
 

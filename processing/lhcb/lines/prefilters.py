@@ -7,7 +7,8 @@ chambers.
 from typing import Any
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z
-from hltnode.processing.lhcb.lines.inputs import any_pv, event
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.primary_vertex_fields import any_pv
 from hltnode.processing.lhcb.luminosity.collections import ODIN_LUMI as ODIN_LUMI
 from hltnode.processing.selection.expressions.units import mm
 from hltnode.processing.selection.lines.prefilter import Prefilter

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hltnode.processing.lhcb.lines.inputs import long_tracks, two_track_vertices, v0_pairs, velo_tracks
-from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.inputs.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.inputs.track_fields import long_tracks, velo_tracks
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import two_track_vertices, v0_pairs
 from hltnode.processing.lhcb.scifi.collections import scifi_id
 from hltnode.processing.lhcb.secondary_vertices.collections import v0_pair_vertices, vertex_tracks_of
 from hltnode.processing.lhcb.tracks.long.collections import long_hits, long_ut_hits, long_velo_track

@@ -24,8 +24,8 @@ from hltnode.processing.framework.offline_runner import (
 )
 from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.lines.event_lines import Passthrough
-from hltnode.processing.lhcb.lines.velo import VeloMicroBias
+from hltnode.processing.lhcb.lines.line_types.event_lines import Passthrough
+from hltnode.processing.lhcb.lines.line_types.velo import VeloMicroBias
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig

@@ -22,7 +22,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     MAX_PHOTON_PAIRS_PER_EVENT,
 )
 from hltnode.processing.lhcb.jets.collections import MAX_JETS_PER_EVENT
-from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.lines.inputs.event_fields import EVENT_WORDS
 from hltnode.processing.lhcb.muon.collections import MAX_STUBS_PER_EVENT
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.primary_vertices.halves.collections import MAX_HALF_PAIRS

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from hltnode.processing.lhcb.lines.two_track_network import FILE
+from hltnode.processing.lhcb.lines.line_types.two_track_network import FILE
 from tests.processing.lhcb.lines.candidates import Dielectron, DownstreamV0, Event, PhotonPair, Pv, Track, Vertex
 
 D0 = 1864.84

@@ -10,18 +10,12 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.lines.combined import Combined
-from hltnode.processing.lhcb.lines.composite_inputs import composite
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_tracks, downstream_v0s
-from hltnode.processing.lhcb.lines.inputs import (
-    dielectrons,
-    dimuons,
-    long_tracks,
-    photons,
-    two_track_vertices,
-    v0_pairs,
-    velo_tracks,
-)
+from hltnode.processing.lhcb.lines.inputs.calorimeter_fields import dielectrons, photons
+from hltnode.processing.lhcb.lines.inputs.combined import Combined
+from hltnode.processing.lhcb.lines.inputs.composite_inputs import composite
+from hltnode.processing.lhcb.lines.inputs.downstream_fields import downstream_tracks, downstream_v0s
+from hltnode.processing.lhcb.lines.inputs.track_fields import long_tracks, velo_tracks
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import dimuons, two_track_vertices, v0_pairs
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX, pv_count, vertices
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     MAX_VERTICES_PER_EVENT,

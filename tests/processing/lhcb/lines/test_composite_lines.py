@@ -12,10 +12,16 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.composite_lines import COMPOSITES, ECAL_LINES, LINES, TAU_MASS, three_muons
-from hltnode.processing.lhcb.lines.downstream_composites import COMPOSITES as DOWNSTREAM_COMPOSITES
-from hltnode.processing.lhcb.lines.downstream_composites import LINES as DOWNSTREAM_LINES
-from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.lines.inputs.event_fields import EVENT_WORDS
+from hltnode.processing.lhcb.lines.line_types.composite_lines import (
+    COMPOSITES,
+    ECAL_LINES,
+    LINES,
+    TAU_MASS,
+    three_muons,
+)
+from hltnode.processing.lhcb.lines.line_types.downstream_composites import COMPOSITES as DOWNSTREAM_COMPOSITES
+from hltnode.processing.lhcb.lines.line_types.downstream_composites import LINES as DOWNSTREAM_LINES
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.lines.downstream_composites import (
+from hltnode.processing.lhcb.lines.line_types.downstream_composites import (
     downstream_kaon_pairs,
     kaons_and_downstream_kaons,
     pairs_and_downstream_kaons,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from hltnode.processing.lhcb.lines.half_lines import LINES as OF_HALVES
+from hltnode.processing.lhcb.lines.line_types.half_lines import LINES as OF_HALVES
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.lhcb.lines.both_sides import BOTH_SIDES, sides_of

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hltnode.processing.algorithms.decode_odin import ODIN_DATA
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.event_lines import (
+from hltnode.processing.lhcb.lines.inputs.event_fields import EVENT_WORDS
+from hltnode.processing.lhcb.lines.line_types.event_lines import (
     BeamGas,
     OdinCrossingType,
     OdinEventType,
@@ -20,8 +21,7 @@ from hltnode.processing.lhcb.lines.event_lines import (
     Passthrough,
     TaePassthrough,
 )
-from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
-from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
+from hltnode.processing.lhcb.lines.line_types.velo import NDisplacedVeloTracks, VeloMicroBias
 from hltnode.processing.lhcb.velo.collections import NO_PV
 from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.lhcb.velo.track_sample import TrackSample

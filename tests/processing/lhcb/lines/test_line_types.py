@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from hltnode.processing.lhcb import lines as lines_package
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines import inputs as inputs_module
-from hltnode.processing.lhcb.lines.event_lines import OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines.inputs import by_name as inputs_module
+from hltnode.processing.lhcb.lines.line_types.event_lines import OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines.line_types.tracks import TrackMVA
+from hltnode.processing.lhcb.lines.line_types.velo import NDisplacedVeloTracks, VeloMicroBias
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.processing.lhcb.lines.tracks import TrackMVA
-from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
 from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.lines.line_type import LineType
 

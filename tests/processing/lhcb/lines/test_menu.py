@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.collections import F32
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.lines.inputs.event_fields import EVENT_WORDS
 from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.selection.line_evaluators import (
     Case,

@@ -14,8 +14,8 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.inputs import MODEL_FIELDS
-from hltnode.processing.lhcb.lines.two_track_network import FILE as NETWORK
+from hltnode.processing.lhcb.lines.inputs.track_fields import MODEL_FIELDS
+from hltnode.processing.lhcb.lines.line_types.two_track_network import FILE as NETWORK
 from hltnode.processing.lhcb.muon.collections import FEATURES, long_muon_features
 from hltnode.processing.lhcb.tracks.long.collections import long_count, long_tracks
 from hltnode.processing.selection.configuration.tck import TckDocument

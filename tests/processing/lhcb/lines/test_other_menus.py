@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
-from hltnode.processing.lhcb.lines.gas_target import (
+from hltnode.processing.lhcb.lines.line_types.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
+from hltnode.processing.lhcb.lines.line_types.gas_target import (
     GasD2KPi,
     GasDiMuonMass,
     GasDisplacedDiMuon,

@@ -24,15 +24,16 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.electron_lines import SingleHighPtElectron
-from hltnode.processing.lhcb.lines.event_lines import OdinEventType, Passthrough, PassthroughPv
-from hltnode.processing.lhcb.lines.inputs import event, long_tracks
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.track_fields import long_tracks
+from hltnode.processing.lhcb.lines.line_types.electron_lines import SingleHighPtElectron
+from hltnode.processing.lhcb.lines.line_types.event_lines import OdinEventType, Passthrough, PassthroughPv
+from hltnode.processing.lhcb.lines.line_types.photon_lines import CaloDigitsMinADC, DiPhotonMass
+from hltnode.processing.lhcb.lines.line_types.tracks import SingleHighPtTrack, TrackMVA
+from hltnode.processing.lhcb.lines.line_types.two_tracks import TwoTrackMVA
+from hltnode.processing.lhcb.lines.line_types.velo import VeloMicroBias
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.processing.lhcb.lines.photon_lines import CaloDigitsMinADC, DiPhotonMass
 from hltnode.processing.lhcb.lines.prefilters import PREFILTERS, beam_one
-from hltnode.processing.lhcb.lines.tracks import SingleHighPtTrack, TrackMVA
-from hltnode.processing.lhcb.lines.two_tracks import TwoTrackMVA
-from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.lines.tracks import TrackMVA
+from hltnode.processing.lhcb.lines.line_types.tracks import TrackMVA
 from hltnode.processing.lhcb.velo.collections import NO_PV
 from hltnode.processing.selection.evaluation.lines import Evaluator
 from hltnode.processing.selection.lines.line_type import LineType

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
-from hltnode.processing.lhcb.lines.event_lines import Passthrough
-from hltnode.processing.lhcb.lines.velo import VeloMicroBias
+from hltnode.processing.lhcb.lines.line_types.event_lines import Passthrough
+from hltnode.processing.lhcb.lines.line_types.velo import VeloMicroBias
 from hltnode.processing.selection.configuration.overrides import Override
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError

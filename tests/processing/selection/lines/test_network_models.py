@@ -14,7 +14,7 @@ import pytest
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.two_track_network import FILE, TWO_TRACK_NETWORK
+from hltnode.processing.lhcb.lines.line_types.two_track_network import FILE, TWO_TRACK_NETWORK
 from hltnode.processing.raw.chain import CHAIN as RAW
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.configuration.trigger_config import content_hash, content_key

@@ -10,7 +10,7 @@ import pytest
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.lines.inputs import velo_tracks
+from hltnode.processing.lhcb.lines.inputs.track_fields import velo_tracks
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.expressions.units import mm

@@ -13,7 +13,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import Z_AXIS
-from hltnode.processing.lhcb.lines.event_lines import PassthroughPv
+from hltnode.processing.lhcb.lines.line_types.event_lines import PassthroughPv
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.lines.two_track_network import FILE
+from hltnode.processing.lhcb.lines.line_types.two_track_network import FILE
 from hltnode.processing.selection.errors import ModelError
 from hltnode.processing.selection.evaluation.networks import responses
 from hltnode.processing.selection.models.model_file import model_of

@@ -5,8 +5,8 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Positive
-from hltnode.processing.lhcb.lines.inputs import dimuons
-from hltnode.processing.lhcb.lines.tracks import behind_target
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import dimuons
+from hltnode.processing.lhcb.lines.line_types.tracks import behind_target
 from hltnode.processing.selection.expressions.functions import maximum
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

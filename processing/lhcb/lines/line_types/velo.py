@@ -5,7 +5,8 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Count, Distance, Positive
-from hltnode.processing.lhcb.lines.inputs import event, velo_tracks
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.track_fields import velo_tracks
 from hltnode.processing.selection.expressions.units import mm
 from hltnode.processing.selection.lines.inputs import count_of
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

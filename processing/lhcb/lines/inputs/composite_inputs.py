@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from hltnode.processing.lhcb.lines.combined import Combined, Covariance, Part
+from hltnode.processing.lhcb.lines.inputs.combined import Combined, Covariance, Part
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expressions.units import Quantity
 from hltnode.processing.selection.lines.composite import Composite, Numbers

@@ -6,8 +6,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Momentum
-from hltnode.processing.lhcb.lines.inputs import event, photon_pairs
-from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.inputs.calorimeter_fields import photon_pairs
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.primary_vertex_fields import primary_vertices
 from hltnode.processing.selection.expressions.units import MeV
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import count_of

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Momentum
-from hltnode.processing.lhcb.lines.inputs import jets
+from hltnode.processing.lhcb.lines.inputs.jet_fields import jets
 from hltnode.processing.selection.expressions.units import GeV, MeV
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

@@ -7,9 +7,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Plain, Positive
-from hltnode.processing.lhcb.lines.inputs import displaced_vertices, v0_pairs, v0s
-from hltnode.processing.lhcb.lines.tracks import behind_target
-from hltnode.processing.lhcb.lines.two_track_network import TWO_TRACK_NETWORK
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import displaced_vertices, v0_pairs, v0s
+from hltnode.processing.lhcb.lines.line_types.tracks import behind_target
+from hltnode.processing.lhcb.lines.line_types.two_track_network import TWO_TRACK_NETWORK
 from hltnode.processing.selection.expressions.functions import log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.expressions.units import GeV, MeV, mm
 from hltnode.processing.selection.lines.histogram import Histogram

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Positive
-from hltnode.processing.lhcb.lines.half_fields import half_pairs
+from hltnode.processing.lhcb.lines.inputs.half_fields import half_pairs
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 

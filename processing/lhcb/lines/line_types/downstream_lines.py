@@ -5,7 +5,7 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Distance, Momentum, Positive
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_v0s
+from hltnode.processing.lhcb.lines.inputs.downstream_fields import downstream_v0s
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

@@ -1,6 +1,6 @@
 """The inputs of lines on downstream tracks and on their vertices, and their fields."""
 
-from hltnode.processing.lhcb.lines.primary_vertex_fields import primary_vertices
+from hltnode.processing.lhcb.lines.inputs.primary_vertex_fields import primary_vertices
 from hltnode.processing.lhcb.secondary_vertices.downstream.collections import (
     DownstreamV0Kind,
     downstream_v0_count,

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Count, Positive
-from hltnode.processing.lhcb.lines.inputs import velo_tracks
+from hltnode.processing.lhcb.lines.inputs.track_fields import velo_tracks
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 

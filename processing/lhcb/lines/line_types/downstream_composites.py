@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from hltnode.processing.lhcb.lines.composite_inputs import composite
-from hltnode.processing.lhcb.lines.composite_lines import KS_MASS
 from hltnode.processing.lhcb.lines.cuts import Distance, Momentum, Positive
-from hltnode.processing.lhcb.lines.downstream_fields import downstream_v0s
-from hltnode.processing.lhcb.lines.inputs import displaced_vertices, v0s
-from hltnode.processing.lhcb.lines.two_tracks import D0_MASS
+from hltnode.processing.lhcb.lines.inputs.composite_inputs import composite
+from hltnode.processing.lhcb.lines.inputs.downstream_fields import downstream_v0s
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import displaced_vertices, v0s
+from hltnode.processing.lhcb.lines.line_types.composite_lines import KS_MASS
+from hltnode.processing.lhcb.lines.line_types.two_tracks import D0_MASS
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

@@ -6,7 +6,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Length
-from hltnode.processing.lhcb.lines.inputs import any_pv, event, velo_tracks
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.primary_vertex_fields import any_pv
+from hltnode.processing.lhcb.lines.inputs.track_fields import velo_tracks
 from hltnode.processing.selection.expressions.units import mm
 from hltnode.processing.selection.lines.inputs import count_of
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

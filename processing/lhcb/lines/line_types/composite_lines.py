@@ -7,10 +7,12 @@ from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from hltnode.processing.lhcb.lines.composite_inputs import composite, mass_of
 from hltnode.processing.lhcb.lines.cuts import Distance, Momentum, Plain, Positive
-from hltnode.processing.lhcb.lines.inputs import dielectrons, dimuons, displaced_vertices, long_tracks, muons, v0s
-from hltnode.processing.lhcb.lines.two_tracks import D0_MASS
+from hltnode.processing.lhcb.lines.inputs.calorimeter_fields import dielectrons
+from hltnode.processing.lhcb.lines.inputs.composite_inputs import composite, mass_of
+from hltnode.processing.lhcb.lines.inputs.track_fields import long_tracks, muons
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import dimuons, displaced_vertices, v0s
+from hltnode.processing.lhcb.lines.line_types.two_tracks import D0_MASS
 from hltnode.processing.selection.expressions.functions import minimum, where
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.histogram import Histogram

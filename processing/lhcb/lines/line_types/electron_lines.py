@@ -6,8 +6,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Count, Distance, Length, Momentum, Positive
-from hltnode.processing.lhcb.lines.inputs import dielectrons, ecal_clusters, electrons, event, long_tracks
-from hltnode.processing.lhcb.lines.tracks import TrackMVA, behind_target
+from hltnode.processing.lhcb.lines.inputs.calorimeter_fields import dielectrons, ecal_clusters
+from hltnode.processing.lhcb.lines.inputs.event_fields import event
+from hltnode.processing.lhcb.lines.inputs.track_fields import electrons, long_tracks
+from hltnode.processing.lhcb.lines.line_types.tracks import TrackMVA, behind_target
 from hltnode.processing.selection.expressions.functions import maximum
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.histogram import Histogram

@@ -9,8 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Positive
-from hltnode.processing.lhcb.lines.inputs import long_tracks, muons
-from hltnode.processing.lhcb.lines.stub_fields import muon_stubs
+from hltnode.processing.lhcb.lines.inputs.stub_fields import muon_stubs
+from hltnode.processing.lhcb.lines.inputs.track_fields import long_tracks, muons
 from hltnode.processing.selection.expressions.functions import log
 from hltnode.processing.selection.expressions.units import GeV, MeV, mm, rad
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Positive
-from hltnode.processing.lhcb.lines.dimuon_lines import DiMuonMass, DisplacedDiMuon
-from hltnode.processing.lhcb.lines.inputs import displaced_vertices
-from hltnode.processing.lhcb.lines.tracks import SingleHighPtMuon, SingleHighPtTrack
-from hltnode.processing.lhcb.lines.two_tracks import D0_MASS, KsToPiPi, L02PPi
+from hltnode.processing.lhcb.lines.inputs.vertex_fields import displaced_vertices
+from hltnode.processing.lhcb.lines.line_types.dimuon_lines import DiMuonMass, DisplacedDiMuon
+from hltnode.processing.lhcb.lines.line_types.tracks import SingleHighPtMuon, SingleHighPtTrack
+from hltnode.processing.lhcb.lines.line_types.two_tracks import D0_MASS, KsToPiPi, L02PPi
 from hltnode.processing.selection.expressions.functions import maximum, minimum
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType

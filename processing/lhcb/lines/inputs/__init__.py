@@ -1,0 +1,1 @@
+"""The inputs of lines: collections of candidates and their fields."""

@@ -1,0 +1,1 @@
+"""The types of lines: a selection with its cuts as fields."""
