@@ -15,7 +15,7 @@ from hltnode.processing.framework.collections import U16, Column
 from hltnode.processing.framework.declaration import Algorithm, GeneratedKernel, Grid, Scratch
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.selection.evaluation.lines import Evaluator
-from hltnode.processing.selection.expressions.expression import models_of
+from hltnode.processing.selection.expressions.nodes import models_of
 from hltnode.processing.selection.kernel_code.composites import INCLUDES, CompositeWriter
 from hltnode.processing.selection.kernel_code.expressions import firsts_of, model_includes
 from hltnode.processing.selection.lines.composite import Combination

@@ -20,15 +20,7 @@ from hltnode.processing.framework.collections import Column, DeclarationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, GeneratedKernel, Grid
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.selection.evaluation.lines import Evaluator, pieces
-from hltnode.processing.selection.expressions.expression import (
-    Element,
-    Node,
-    Op,
-    Variable,
-    columns_of,
-    models_of,
-    postorder,
-)
+from hltnode.processing.selection.expressions.nodes import Element, Node, Op, Variable, columns_of, models_of, postorder
 from hltnode.processing.selection.kernel_code.expressions import firsts_of, model_includes
 from hltnode.processing.selection.kernel_code.prefilters import INCLUDES, PrefilterWriter
 from hltnode.processing.selection.lines.line import Line

@@ -18,7 +18,8 @@ from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.evaluation.histograms import count
 from hltnode.processing.selection.evaluation.lines import Evaluator, decide
 from hltnode.processing.selection.evaluation.selected import write_candidates
-from hltnode.processing.selection.expressions.expression import Expression, Node, columns_of, models_of, postorder
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.nodes import Node, columns_of, models_of, postorder
 from hltnode.processing.selection.kernel_code.expressions import firsts_of, model_includes
 from hltnode.processing.selection.kernel_code.lines import INCLUDES, KernelWriter
 from hltnode.processing.selection.kernel_code.selected import CandidateWriter

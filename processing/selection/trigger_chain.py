@@ -38,7 +38,8 @@ from hltnode.processing.selection.configuration.trigger_config import TriggerCon
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
 from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.expressions.canonical import Reader
-from hltnode.processing.selection.expressions.expression import Expression, models_of
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.nodes import models_of
 from hltnode.processing.selection.lines.composite import Combination, basic_columns, combinations_of
 from hltnode.processing.selection.lines.decisions import accepted, line_table, lines, unknown_selections
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram

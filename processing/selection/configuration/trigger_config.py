@@ -66,7 +66,8 @@ from hltnode.processing.selection.configuration.toml_tables import (
 )
 from hltnode.processing.selection.errors import ModelError, TriggerConfigError, shown
 from hltnode.processing.selection.expressions.canonical import Reader, canonical
-from hltnode.processing.selection.expressions.expression import Expression, models_of
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.nodes import models_of
 from hltnode.processing.selection.lines.composite import Combination, combination_of_content, combinations_of
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input, models_of_fields

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.selection.evaluation.lines import Columns, Evaluator, passes_words, pieces
-from hltnode.processing.selection.expressions.expression import Node
+from hltnode.processing.selection.expressions.nodes import Node
 from hltnode.processing.selection.lines.histogram import RecordedHistogram, sample_limit
 
 

@@ -15,7 +15,7 @@ from hltnode.processing.framework.collections import F32, Collection, Column
 from hltnode.processing.framework.limits import line_words
 from hltnode.processing.selection.evaluation.networks import responses
 from hltnode.processing.selection.expressions import float_functions
-from hltnode.processing.selection.expressions.expression import Element, Kind, Node, Op, Variable, postorder
+from hltnode.processing.selection.expressions.nodes import Element, Kind, Node, Op, Variable, postorder
 from hltnode.processing.selection.lines.composite import Combination
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.scalers import mix_words

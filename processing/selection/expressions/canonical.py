@@ -19,22 +19,21 @@ import numpy as np
 
 from hltnode.processing.framework.collections import F32, Column
 from hltnode.processing.selection.errors import LineError, shown
-from hltnode.processing.selection.expressions.expression import (
+from hltnode.processing.selection.expressions.expression import as_node, not_a_number
+from hltnode.processing.selection.expressions.nodes import (
     MAX_LEVEL,
     Element,
     Kind,
     Node,
     Op,
     Variable,
-    as_node,
     constant,
-    fail,
     node,
-    not_a_number,
     of_candidate_alone,
     postorder,
     recording,
 )
+from hltnode.processing.selection.expressions.source_position import fail
 from hltnode.processing.selection.expressions.units import NO_UNIT
 from hltnode.processing.selection.models.ensemble import Ensemble
 from hltnode.processing.selection.models.networks.network import Network

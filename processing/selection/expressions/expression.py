@@ -9,267 +9,17 @@ unless the other operand decides (S. C. Kleene, Introduction to Metamathematics,
 is false, and counted.
 """
 
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from fractions import Fraction
-from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.selection.errors import LineError, TriggerConfigError
+from hltnode.processing.selection.expressions.nodes import Kind, Node, Op, constant, node
+from hltnode.processing.selection.expressions.source_position import OTHER_FUNCTIONS, fail
 from hltnode.processing.selection.expressions.units import ANGLE, NO_UNIT, Quantity, Unit
 from hltnode.processing.selection.models.ensemble import Ensemble
 from hltnode.processing.selection.models.table import ModelTable
-
-MAX_DEPTH = 300
-"""Maximum depth of an expression in operations."""
-MAX_NODES = 5_000
-"""Maximum number of operations of one line."""
-MAX_LEVEL = 2
-"""Maximum nesting of loops over collections for each candidate: a line on tracks may test pairs of other tracks, but
-not triples, because a large event has billions of them."""
-
-
-class Kind(Enum):
-    """Kind of the value of a node."""
-
-    BOOL = "true or false"
-    INT = "a count or bits"
-    FLOAT = "a number"
-
-
-class Op(Enum):
-    """Operation of a node on its arguments. Every number is single precision, every count has 32 bits."""
-
-    CONST = auto()
-    INDEX = auto()
-    """The number, in its event, of the candidate that a variable stands for."""
-    LOAD = auto()
-    """An element of a column; the argument is the number of the object in its event.
-
-    Columns of events have no argument.
-    """
-    TO_FLOAT = auto()
-    ADD = auto()
-    SUB = auto()
-    MUL = auto()
-    DIV = auto()
-    NEG = auto()
-    ABS = auto()
-    SQRT = auto()
-    LOG = auto()
-    EXP = auto()
-    ATAN2 = auto()
-    MIN = auto()
-    MAX = auto()
-    WHERE = auto()
-    BITS = auto()
-    REMAINDER = auto()
-    """Remainder of a count divided by a constant count other than 0."""
-    TREES = auto()
-    """The sum of an ensemble of decision trees for its features."""
-    NETWORK = auto()
-    """The response of a dense network for its features."""
-    LESS = auto()
-    LESS_EQUAL = auto()
-    EQUAL = auto()
-    AND = auto()
-    OR = auto()
-    NOT = auto()
-    COUNT = auto()
-    """Number of objects of a collection for which the argument is true."""
-    ANY = auto()
-    """Whether the argument is true for at least one object."""
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """Stands for each object of a collection in turn. `level` distinguishes the variables of one expression."""
-
-    collection: Collection
-    count: Column
-    level: int
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """Source of a load: a column, the member of its records, and the element of an object."""
-
-    column: Column
-    member: str | None = None
-    element: int = 0
-
-
-class Node:
-    """One operation. Nodes of the same content are the same object.
-
-    free: variables that the value depends on. may_be_unknown: whether a NaN can make a truth value unknown.
-    """
-
-    __slots__ = ("__weakref__", "args", "depth", "free", "kind", "may_be_unknown", "op", "payload", "unit")
-
-    def __init__(self, op: Op, args: tuple["Node", ...], kind: Kind, unit: Unit, payload: Any) -> None:
-        self.op: Op = op
-        self.args: tuple[Node, ...] = args
-        self.kind = kind
-        self.unit = unit
-        self.payload = payload
-        self.depth: int = 1 + max((arg.depth for arg in args), default=0)
-        free = frozenset().union(*(arg.free for arg in args)) if args else frozenset()
-        if op is Op.INDEX:
-            free = free | {payload}
-        elif op in (Op.COUNT, Op.ANY):
-            free = free - {payload}
-        self.free: frozenset[Variable] = free
-        if op in (Op.LESS, Op.LESS_EQUAL, Op.EQUAL):
-            self.may_be_unknown = args[0].kind is Kind.FLOAT
-        elif op is Op.COUNT:
-            self.may_be_unknown = False
-        else:
-            self.may_be_unknown = kind is Kind.BOOL and any(arg.may_be_unknown for arg in args)
-
-
-_nodes: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
-_recorded: ContextVar[list[int] | None] = ContextVar("recorded", default=None)
-
-
-def node(op: Op, args: tuple[Node, ...] = (), *, kind: Kind, unit: Unit = NO_UNIT, payload: Any = None) -> Node:
-    """The node of this content. Raises LineError for a line with too many or too deeply nested operations."""
-    key = (op, tuple(id(arg) for arg in args), kind, unit, payload)
-    found = _nodes.get(key)
-    if found is None:
-        found = _nodes[key] = Node(op, args, kind, unit, payload)
-    if found.depth > MAX_DEPTH:
-        fail(f"more than {MAX_DEPTH} operations follow one another")
-    recorded = _recorded.get()
-    if recorded is not None:
-        recorded[0] += 1
-        if recorded[0] > MAX_NODES:
-            fail(f"more than {MAX_NODES} operations")
-    return found
-
-
-@contextmanager
-def recording() -> Iterator[None]:
-    """Counts the operations of one line."""
-    token = _recorded.set([0])
-    try:
-        yield
-    finally:
-        _recorded.reset(token)
-
-
-def postorder(roots: "list[Node] | tuple[Node, ...]") -> list[Node]:
-    """All nodes below some, each once, arguments before their users."""
-    found: dict[Node, None] = {}
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        at, done = stack.pop()
-        if at in found:
-            continue
-        if done:
-            found[at] = None
-        else:
-            stack.append((at, True))
-            stack += [(arg, False) for arg in reversed(at.args) if arg not in found]
-    return list(found)
-
-
-def of_candidate_alone(root: Node, candidate: Variable | None) -> Node:
-    """The node, if it depends only on the candidate, or on no object for None. Raises LineError."""
-    strangers = {variable.collection.name for variable in root.free - {candidate}}
-    if strangers:
-        fail(f"it depends on an object of {', '.join(sorted(strangers))} that is not its candidate")
-    return root
-
-
-def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[Column, ...]:
-    """The distinct columns that some expressions read."""
-    found = dict.fromkeys(more)
-    for at in postorder(roots):
-        if isinstance(at.payload, Element):
-            found.setdefault(at.payload.column)
-        elif isinstance(at.payload, Variable):
-            found.setdefault(at.payload.count)
-    return tuple(found)
-
-
-def models_of(roots: Iterable[Node]) -> tuple[ModelTable, ...]:
-    """The distinct tables of models of some expressions, by digest."""
-    found = {at.payload.digest: at.payload for at in postorder(list(roots)) if isinstance(at.payload, ModelTable)}
-    return tuple(found[digest] for digest in sorted(found))
-
-
-# --- source positions -------------------------------------------------------------------------------------------------
-
-_HERE = Path(__file__).parents[1]
-
-
-def source_position() -> str:
-    """The file and line, outside of `selection`, that is running."""
-    frame = _user_frame()
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-
-
-def source_folder() -> Path:
-    """The folder of the file, outside of `selection`, that is running."""
-    return Path(_user_frame().f_code.co_filename).parent
-
-
-def _user_frame() -> FrameType:
-    frame = sys._getframe(1)
-    while frame.f_back is not None and (
-        Path(frame.f_code.co_filename).is_relative_to(_HERE) or frame.f_code.co_filename.startswith("<")
-    ):
-        frame = frame.f_back
-    return frame
-
-
-def fail(message: str) -> NoReturn:
-    """Raises LineError with the source position."""
-    raise LineError(f"{message} ({source_position()})")
-
-
-_OTHER_FUNCTIONS = (
-    "the functions of math and numpy cannot be used on values of events: take log, exp, sqrt, ... of lines"
-)
-
-
-def made_of(function: Callable[[Any], Any], candidate: Any) -> Any:
-    """The result of a user's function for a stand-in of a candidate. Raises LineError for all its errors."""
-    try:
-        return function(candidate)
-    except TriggerConfigError:
-        raise
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        text = _OTHER_FUNCTIONS if "ufunc" in str(error) else f"{type(error).__name__}: {error}"
-        raise LineError(f"{text} ({Path(frame.filename).name}:{frame.lineno})") from error
-
-
-# --- values that the author of a line handles -------------------------------------------------------------------------
-
-
-def constant(value: float | int | bool, unit: Unit = NO_UNIT, kind: Kind = Kind.FLOAT) -> Node:
-    """A constant, rounded to single precision. Raises LineError if it is not finite."""
-    if kind is Kind.FLOAT:
-        with np.errstate(over="ignore"):
-            value = float(np.float32(value))
-        if not np.isfinite(value):
-            fail("a constant that single precision cannot hold")
-        payload: float | int | str = value.hex()  # distinguishes 0.0 and -0.0
-    else:
-        payload = int(value)
-    return node(Op.CONST, kind=kind, unit=unit, payload=payload)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -370,7 +120,7 @@ class Expression:
         )
 
     def __float__(self) -> NoReturn:
-        fail(_OTHER_FUNCTIONS)
+        fail(OTHER_FUNCTIONS)
 
     __int__ = __index__ = __len__ = __iter__ = __float__
 
@@ -387,9 +137,9 @@ def as_node(value: Any, kind: Kind | None = None) -> Node:
         if not 0 <= value < 2**32:
             fail(f"a count from 0 to 2^32 - 1 is expected, not {value}")
         return constant(int(value), kind=Kind.INT)
-    if isinstance(value, int | float | np.integer | np.floating):
-        return constant(float(value))
-    fail(f"a line cannot compute with {value!r}")
+    if not isinstance(value, int | float | np.integer | np.floating):
+        fail(f"a line cannot compute with {value!r}")
+    return constant(float(value))
 
 
 def number(value: Any, what: str) -> Node:

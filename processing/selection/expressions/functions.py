@@ -4,13 +4,13 @@ from typing import Any
 
 from hltnode.processing.selection.expressions.expression import (
     Expression,
-    Op,
     angle_of,
     choice,
     function_of_plain_number,
     smaller_or_larger,
     square_root,
 )
+from hltnode.processing.selection.expressions.nodes import Op
 
 
 def log(value: Any) -> Expression:

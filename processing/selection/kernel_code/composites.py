@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.selection.expressions.expression import Node, Variable
+from hltnode.processing.selection.expressions.nodes import Node, Variable
 from hltnode.processing.selection.kernel_code.expressions import (
     INDENT,
     ExpressionWriter,

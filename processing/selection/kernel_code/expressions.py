@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.selection.expressions.expression import Element, Kind, Node, Op, Variable, postorder
+from hltnode.processing.selection.expressions.nodes import Element, Kind, Node, Op, Variable, postorder
 from hltnode.processing.selection.models.ensemble import Ensemble
 from hltnode.processing.selection.models.networks.network import Network
 from hltnode.processing.selection.models.table import ModelTable

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.framework.histograms import histogram_counts
 from hltnode.processing.framework.limits import line_words
-from hltnode.processing.selection.expressions.expression import Kind, Node, Op, Variable, postorder
+from hltnode.processing.selection.expressions.nodes import Kind, Node, Op, Variable, postorder
 from hltnode.processing.selection.kernel_code.expressions import (
     INDENT,
     ExpressionWriter,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.selection.expressions.expression import Node
+from hltnode.processing.selection.expressions.nodes import Node
 from hltnode.processing.selection.kernel_code.expressions import INDENT, ExpressionWriter, shared_counts
 
 INCLUDES = ("selection/expressions/lanes.cuh",)

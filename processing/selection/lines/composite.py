@@ -13,20 +13,18 @@ from typing import Any
 from hltnode.processing.framework.collections import F32, U16, U32, Collection, Column, Placement, Role
 from hltnode.processing.selection.errors import LineError, shown
 from hltnode.processing.selection.expressions.canonical import Reader, canonical, variable_words
-from hltnode.processing.selection.expressions.expression import (
+from hltnode.processing.selection.expressions.expression import number, truth
+from hltnode.processing.selection.expressions.nodes import (
     MAX_LEVEL,
     Kind,
     Node,
     Op,
     Variable,
     columns_of,
-    fail,
-    made_of,
     node,
-    number,
     recording,
-    truth,
 )
+from hltnode.processing.selection.expressions.source_position import fail, made_of
 from hltnode.processing.selection.lines.inputs import (
     Candidate,
     ColumnField,

@@ -13,21 +13,18 @@ import numpy as np
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.selection.errors import HistogramError, LineError, shown
-from hltnode.processing.selection.expressions.expression import (
+from hltnode.processing.selection.expressions.expression import as_node, number, truth
+from hltnode.processing.selection.expressions.nodes import (
     Kind,
     Node,
     Op,
     Variable,
-    as_node,
     columns_of,
-    made_of,
     node,
-    number,
     of_candidate_alone,
     recording,
-    source_position,
-    truth,
 )
+from hltnode.processing.selection.expressions.source_position import made_of, source_position
 from hltnode.processing.selection.expressions.units import NO_UNIT, Quantity
 from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.lines.scalers import scaler_limit, scaler_seed

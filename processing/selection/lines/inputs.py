@@ -12,21 +12,9 @@ from typing import Any
 
 from hltnode.processing.framework.collections import F32, Collection, Column
 from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, near_names
-from hltnode.processing.selection.expressions.expression import (
-    MAX_LEVEL,
-    Element,
-    Expression,
-    Kind,
-    Node,
-    Op,
-    Variable,
-    as_node,
-    fail,
-    node,
-    not_a_number,
-    output_of,
-    truth,
-)
+from hltnode.processing.selection.expressions.expression import Expression, as_node, not_a_number, output_of, truth
+from hltnode.processing.selection.expressions.nodes import MAX_LEVEL, Element, Kind, Node, Op, Variable, node
+from hltnode.processing.selection.expressions.source_position import fail
 from hltnode.processing.selection.expressions.units import NO_UNIT, Unit
 from hltnode.processing.selection.models.ensemble import Ensemble
 

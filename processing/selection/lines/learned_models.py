@@ -6,18 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from hltnode.processing.selection.errors import LineError, ModelError
-from hltnode.processing.selection.expressions.expression import (
-    Expression,
-    Kind,
-    Node,
-    as_node,
-    fail,
-    made_of,
-    number,
-    output_of,
-    source_folder,
-)
+from hltnode.processing.selection.expressions.expression import Expression, as_node, number, output_of
 from hltnode.processing.selection.expressions.functions import exp, where
+from hltnode.processing.selection.expressions.nodes import Kind, Node
+from hltnode.processing.selection.expressions.source_position import fail, made_of, source_folder
 from hltnode.processing.selection.lines.inputs import Candidate
 from hltnode.processing.selection.models.ensemble import Ensemble
 from hltnode.processing.selection.models.learned import UNNAMED

@@ -13,21 +13,18 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.collections import Column, Record, SharedTypes
 from hltnode.processing.selection.errors import HistogramError, LineError, shown
 from hltnode.processing.selection.expressions.canonical import Reader, canonical, variable_words
-from hltnode.processing.selection.expressions.expression import (
-    Expression,
+from hltnode.processing.selection.expressions.expression import Expression, as_node
+from hltnode.processing.selection.expressions.nodes import (
     Kind,
     Node,
     Op,
     Variable,
-    as_node,
     columns_of,
-    fail,
-    made_of,
     node,
     of_candidate_alone,
     recording,
-    source_position,
 )
+from hltnode.processing.selection.expressions.source_position import fail, made_of, source_position
 from hltnode.processing.selection.expressions.units import NO_UNIT, Number, Quantity
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input

@@ -9,7 +9,9 @@ from typing import Any
 from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import U32, Column, Role
 from hltnode.processing.selection.errors import LineError, shown
-from hltnode.processing.selection.expressions.expression import Node, fail, made_of, recording, source_position, truth
+from hltnode.processing.selection.expressions.expression import truth
+from hltnode.processing.selection.expressions.nodes import Node, recording
+from hltnode.processing.selection.expressions.source_position import fail, made_of, source_position
 from hltnode.processing.selection.lines.inputs import Input
 
 MAX_NAME = 60

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.selection.expressions.expression import Node, columns_of, number, recording
+from hltnode.processing.selection.expressions.expression import number
+from hltnode.processing.selection.expressions.nodes import Node, columns_of, recording
 from hltnode.processing.selection.lines.inputs import Input
 
 NO_HIT = 0xFFFF

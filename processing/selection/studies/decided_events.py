@@ -25,7 +25,7 @@ from hltnode.processing.selection.evaluation.candidates import (
     constituents,
 )
 from hltnode.processing.selection.evaluation.lines import Bools, Columns, Evaluator, passes
-from hltnode.processing.selection.expressions.expression import Node, columns_of
+from hltnode.processing.selection.expressions.nodes import Node, columns_of
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.reports.reported import Reports
 from hltnode.processing.selection.run_conditions import RunConditions

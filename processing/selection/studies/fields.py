@@ -21,15 +21,9 @@ from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, n
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.evaluation.lines import Evaluator, pieces
-from hltnode.processing.selection.expressions.expression import (
-    Expression,
-    Kind,
-    Node,
-    Variable,
-    columns_of,
-    fail,
-    recording,
-)
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.nodes import Kind, Node, Variable, columns_of, recording
+from hltnode.processing.selection.expressions.source_position import fail
 from hltnode.processing.selection.expressions.units import NO_UNIT
 from hltnode.processing.selection.lines.inputs import Candidate, Input, ModelField
 from hltnode.processing.selection.trigger_chain import TriggerChain

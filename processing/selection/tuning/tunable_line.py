@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.evaluation.lines import OPERATIONS, Bools, Truth
-from hltnode.processing.selection.expressions.expression import Kind, Node, Op, as_node, node
+from hltnode.processing.selection.expressions.expression import as_node
+from hltnode.processing.selection.expressions.nodes import Kind, Node, Op, node
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.tuning.cuts import TunedCut
 from hltnode.processing.selection.tuning.errors import NotTunableError, TuningError

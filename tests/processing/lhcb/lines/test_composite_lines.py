@@ -32,7 +32,7 @@ from hltnode.processing.lhcb.secondary_vertices.collections import VertexKind
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.expressions.expression import Element, postorder
+from hltnode.processing.selection.expressions.nodes import Element, postorder
 from hltnode.processing.selection.prefilter_events import Stages
 from hltnode.processing.selection.studies.decided_events import LIMITS
 from tests.processing.selection.line_evaluators import Case, by_compiler, by_numpy

@@ -14,16 +14,8 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expressions.canonical import Reader, canonical
-from hltnode.processing.selection.expressions.expression import (
-    MAX_DEPTH,
-    Kind,
-    Op,
-    columns_of,
-    constant,
-    node,
-    recording,
-)
 from hltnode.processing.selection.expressions.functions import where
+from hltnode.processing.selection.expressions.nodes import MAX_DEPTH, Kind, Op, columns_of, constant, node, recording
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.inputs import any_of, count_of
 from hltnode.processing.selection.lines.line import Line, line_of_content

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hltnode.processing.selection.errors import HistogramError, LineError
-from hltnode.processing.selection.expressions.expression import MAX_DEPTH, MAX_NODES
 from hltnode.processing.selection.expressions.functions import log, sqrt, where
+from hltnode.processing.selection.expressions.nodes import MAX_DEPTH, MAX_NODES
 from hltnode.processing.selection.expressions.units import GeV, MeV, m, mm, um
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import any_of, count_of

@@ -21,8 +21,8 @@ from hltnode.processing.selection.configuration.trigger_config import content_ha
 from hltnode.processing.selection.errors import LineError, ModelError, TriggerConfigError
 from hltnode.processing.selection.evaluation.networks import responses
 from hltnode.processing.selection.expressions.canonical import Reader
-from hltnode.processing.selection.expressions.expression import columns_of, models_of
 from hltnode.processing.selection.expressions.functions import log, maximum, minimum
+from hltnode.processing.selection.expressions.nodes import columns_of, models_of
 from hltnode.processing.selection.expressions.units import MeV
 from hltnode.processing.selection.lines.inputs import any_of
 from hltnode.processing.selection.lines.learned_models import NetworkModel, TreeModel

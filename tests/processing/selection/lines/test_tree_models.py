@@ -18,7 +18,7 @@ from hltnode.processing.selection.configuration.tck import TckDocument, differen
 from hltnode.processing.selection.configuration.trigger_config import content_hash, content_key
 from hltnode.processing.selection.errors import LineError, ModelError, TriggerConfigError
 from hltnode.processing.selection.expressions.canonical import Reader
-from hltnode.processing.selection.expressions.expression import columns_of, models_of
+from hltnode.processing.selection.expressions.nodes import columns_of, models_of
 from hltnode.processing.selection.lines.inputs import any_of
 from hltnode.processing.selection.lines.learned_models import TreeModel
 from hltnode.processing.selection.lines.line import Line, line_of_content
