@@ -201,7 +201,7 @@ _ECAL = (
     DiElectronHighMass("Hlt1DiElectronHighMass_SS", same_sign=True),
     DiElectronSoft("Hlt1DiElectronSoft"),
     SingleHighEt("Hlt1SingleHighEt"),
-    DiPhotonMass("Hlt1Bs2GammaGamma"),
+    DiPhotonMass("Hlt1Bs2GammaGamma", min_pt=1000.0, min_et=2500.0),
     DiPhotonMass(
         "Hlt1DiPhotonHighMass", min_mass=4200.0, max_mass=21000.0, min_pt=3000.0, min_et=2800.0, min_sum_et=6000.0
     ),

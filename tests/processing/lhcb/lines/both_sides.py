@@ -490,7 +490,7 @@ def photon_pair_mass(masses: tuple[float, float], pt: float, et: float, sum_et: 
     each = [*above("et", et), *above("e19", 0.6)]
     cuts = [*under("first", each), *under("second", each), *inside("mass", *masses)]
     sums = [Side({"first.et": 1.01 * et, "second.et": sum_et - 1.01 * et + step}, step > 0) for step in (1.0, -1.0)]
-    if sum_et == 2 * et:
+    if sum_et <= 2 * et:
         sums = []  # each of both decides alone
     return base, [*cuts, *sums, *(at_least("pt", pt) if pt else only([{"pt": 0.0}]))]
 
@@ -598,7 +598,7 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1DiElectronHighMass_SS": high_mass_dielectron(same_sign=True),
     "Hlt1DiElectronSoft": soft_dielectron(),
     "Hlt1SingleHighEt": (Cluster(2e4), above("et", 15000)),
-    "Hlt1Bs2GammaGamma": photon_pair_mass((3000, 7000), 0, 200, 400),
+    "Hlt1Bs2GammaGamma": photon_pair_mass((3000, 7000), 1000, 2500, 400),
     "Hlt1DiPhotonHighMass": photon_pair_mass((4200, 21000), 3000, 2800, 6000),
     "Hlt1Pi02GammaGamma": pi0(),
     "Hlt1Pi02GammaGammaOuter": pi0(("outer", "outer")),

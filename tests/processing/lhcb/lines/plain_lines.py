@@ -350,7 +350,7 @@ ECAL_LINES: Mapping[str, Plain] = {
     "Hlt1DiElectronHighMass_SS": any_dielectron(partial(high_mass_dielectron, same_sign=True)),
     "Hlt1DiElectronSoft": any_dielectron(soft_dielectron),
     "Hlt1SingleHighEt": lambda e: any(bool(c.et > 15000) for c in e.clusters),
-    "Hlt1Bs2GammaGamma": any_photon_pair(partial(photon_pair_mass, masses=(3000, 7000), pt=0, et=200, sum_et=400)),
+    "Hlt1Bs2GammaGamma": any_photon_pair(partial(photon_pair_mass, masses=(3000, 7000), pt=1000, et=2500, sum_et=400)),
     "Hlt1DiPhotonHighMass": any_photon_pair(
         partial(photon_pair_mass, masses=(4200, 21000), pt=3000, et=2800, sum_et=6000)
     ),
