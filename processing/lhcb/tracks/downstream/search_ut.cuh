@@ -33,6 +33,8 @@ struct downstream_ut_hits {
     __device__ uint32_t end_of(uint32_t layer, float to_x) const { return bin_begin[ut_bin_of(layer, to_x) + 1u]; }
 };
 
+constexpr float no_chi2 = 3e38f;  // of a seed without a candidate
+
 struct downstream_candidate {
     downstream_line line;
     float chi2, magnet_distance, y_distance, stereo_distance, used_ut_hits;
@@ -58,6 +60,14 @@ struct downstream_search {
     const downstream_functions& functions;
     uint32_t left;
     downstream_candidate best;
+
+    __device__ downstream_search(const Parameters& parameters, const downstream_ut_hits& ut_hits,
+                                 const downstream_seed& of_seed, const downstream_functions& of_field,
+                                 uint32_t max_pairs)
+        : p(parameters), hits(ut_hits), seed(of_seed), functions(of_field), left(max_pairs)
+    {
+        best.chi2 = no_chi2;
+    }
 
     /// True if the strip of a hit reaches the line, `margin` (mm) included.
     __device__ bool covers(uint32_t place, const downstream_line& line, float margin) const
@@ -203,11 +213,10 @@ __device__ void search_downstream(const Parameters& p, uint32_t event)
             seed_curve::of_state(p.scifi_seeds.x[at], p.scifi_seeds.tx[at], p.scifi_seeds.curvature[at]);
         const downstream_seed seed{curve.a, curve.b, p.scifi_seeds.y[at] - ty * (z_end_scifi - z_scifi_reference), ty};
         const typename Search::functions_of_seed functions{*p.downstream_field, ty};
-        Search search{p, hits, seed, functions, max_pairs, {}};
-        search.best.chi2 = 3e38f;
+        Search search(p, hits, seed, functions, max_pairs);
         if (!search.run()) atomicOr(&p.events.flags[event], static_cast<uint32_t>(overflow));
         const downstream_candidate& best = search.best;
-        if (!(best.chi2 < 3e38f)) continue;
+        if (!(best.chi2 < no_chi2)) continue;
         p.downstream_candidates.found[at] = 1;
         for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer)
             p.downstream_candidates.ut_hits[at * n_long_ut_layers + layer] = static_cast<uint16_t>(best.hits[layer]);

@@ -121,12 +121,20 @@ struct downstream_search_in_lanes {
     const downstream_seed& seed;
     const downstream_functions_in_lanes& functions;
     uint32_t left;
-    downstream_candidate best;
+    downstream_candidate best;  // not set to 0, which would take 2 % of the search
 
     bool all = true;
-    packed_rows<4, 1> last_hits{};  // x, z, y_begin, y_end; place
-    packed_rows<9, 3> lines{};      // line_of_last_hit without kink, used; place, bins of the window in the first layer
-    packed_rows<2, 2> pairs{};      // x_to_first, z; place, row of the line
+    packed_rows<4, 1> last_hits;  // x, z, y_begin, y_end; place
+    packed_rows<9, 3> lines;      // line_of_last_hit without kink, used; place, bins of the window in the first layer
+    packed_rows<2, 2> pairs;      // x_to_first, z; place, row of the line
+
+    downstream_search_in_lanes(const Parameters& parameters, const downstream_ut_hits& ut_hits,
+                               const downstream_seed& of_seed, const downstream_functions_in_lanes& of_field,
+                               uint32_t max_pairs)
+        : p(parameters), hits(ut_hits), seed(of_seed), functions(of_field), left(max_pairs)
+    {
+        best.chi2 = no_chi2;
+    }
 
     static real load(const float* from, uint32_t there)
     {
