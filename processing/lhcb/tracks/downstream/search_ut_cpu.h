@@ -1,9 +1,9 @@
 // The search for downstream tracks on the CPU, with the formulas of the common kernel in the lanes of vector registers.
 //
 // A seed has few objects of each kind: 21 hits of the last layer whose field is computed, 14 lines, 8 pairs of a last
-// and a first hit, 4 of them with stereo hits. Each step therefore packs what it keeps, and the next step takes full
-// vectors: hits of the last layer, lines, pairs. A pair compares whole vectors of stereo hits. No step has a branch for
-// a single hit, line or pair, because most of these branches would be mispredicted.
+// and a first hit, 4 of them with stereo hits. Each step therefore packs what it keeps into rows, and the next step
+// takes full vectors of rows: last hits, lines, pairs. A pair compares whole vectors of stereo hits. A hit, line or
+// candidate has no branch of its own before it is better than the best candidate.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
