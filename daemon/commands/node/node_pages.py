@@ -84,6 +84,13 @@ class _Condition(msgspec.Struct):
     followed: bool
 
 
+class _Channels(msgspec.Struct):
+    dead: list[int] = []
+    n_dead: int = 0
+    noisy: list[int] = []
+    n_noisy: int = 0
+
+
 class _MissingFeeder(msgspec.Struct):
     run: int
     feeder: str | None
@@ -139,6 +146,7 @@ class _Status(msgspec.Struct):
     accounting: _Accounting
     error_banks: _AllErrorBanks
     conditions: dict[str, _Condition] = {}
+    channels: dict[str, _Channels] = {}
     missing_feeders: list[_MissingFeeder] = []
     n_missing_feeders: int = 0
     streaming: _Streaming | None = None
@@ -251,6 +259,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "lagging_sources": [] if oldest is None else oldest["missing"],
         "error_banks": status["error_banks"],
         "conditions": status.get("conditions", {}),
+        "channels": status.get("channels", {}),
         "output_free_bytes": status["output_free_bytes"],
         "streaming": _streaming(before, now, seconds),
         "combiner": status.get("combiner"),

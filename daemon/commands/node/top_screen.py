@@ -186,6 +186,7 @@ def _details(url: str, node: Node) -> list[RenderableType]:
     found += _streaming(node.get("streaming"))
     found += _combiner(node.get("combiner"))
     found += _conditions(node["conditions"])
+    found += _channels(node["channels"])
     lines = list(node["lines"].items())
     for line, count in lines[:SHOWN_LINES]:
         share = count / max(1, node["events"])
@@ -259,6 +260,17 @@ def _conditions(conditions: dict[str, dict[str, Any]]) -> list[RenderableType]:
         text = f"    {name}  {measured}, {origin} {of['configured']:.3f}, tolerance {of['tolerance']:g} {of['unit']}"
         found.append(Text(text, style="yellow" if of["is_off"] else ""))
     return list(found)
+
+
+def _channels(channels: dict[str, dict[str, Any]]) -> list[RenderableType]:
+    """Groups of channels that differ from their neighbours, by kind."""
+    found: list[RenderableType] = []
+    for kind, of in channels.items():
+        for finding in ("dead", "noisy"):
+            if n := of.get(f"n_{finding}", 0):
+                shown = ", ".join(map(str, of.get(finding, ())[:SHOWN_SOURCES])) + (" ..." if n > SHOWN_SOURCES else "")
+                found.append(Text(f"  {kind}: {n} {finding}: {shown}", style="yellow"))
+    return found
 
 
 def _rate(value: float | None) -> str:

@@ -6,8 +6,8 @@
 // max_used_ut_hits of them is none, nor is a seed with more than max_used_scifi_hits.
 // In:  scifi_seeds, ut_hits with their order by bins, long_tracks, downstream_field.
 // Out: downstream_candidates, at the place of the seed.
-// One block per event; threads stride over hits and seeds. Each thread writes only candidates of its seeds. The CPU
-// form compares eight or sixteen hits at once. Bounds: the columns in the order of bins are loaded up to ut_hit_padding
+// One block per event; threads stride over hits and seeds. Each thread writes only candidates of its seeds. Bounds: the
+// columns in the order of bins are loaded up to ut_hit_padding
 // - 1 places behind the last hit. The seeds of an event share max_pairs pairs of a last and a first hit equally; a seed
 // with more flags its event and keeps the best candidate of its share. Of bins of x with more than max_in_ut_bin hits
 // none is used.
@@ -21,297 +21,146 @@
 
 namespace hlt {
 
-// Errors of true tracks: a constant and a part that grows with the kink, mm.
-constexpr float magnet_error = 0.6f, magnet_error_of_kink = 7.f;
-constexpr float downstream_y_error = 5.f, downstream_y_error_of_kink = 20.f;
-constexpr float stereo_error = 0.2f;
-// Middle of each layer; sensors are up to 10 mm before or behind it, the reach of slopes has some reserve.
-constexpr float ut_layer_z[n_long_ut_layers] = {2327.5f, 2372.5f, 2597.5f, 2642.5f};
-constexpr float ut_layer_depth = 12.f;
-// Lines within max_origin_x differ from the line through x = 0 in kink, thus in plane of the kick and in y. These are
-// wide limits of the differences in the last layer: mm, for a unit of kink, and for a unit of ty.
-constexpr float last_x_margin = 5.f, last_x_margin_of_kink = 30.f;
-constexpr float last_y_margin = 7.f, last_y_margin_of_ty = 150.f;
-
-/// The UT hits of an event, and columns in the order of their bins, as binned_ut_hits.
+/// The UT hits of an event by place, in the order of their bins, as binned_ut_hits.
 struct downstream_ut_hits {
-    const float *x, *z, *y_begin, *y_end;
     const uint16_t* order;
-    const float *ordered_x, *ordered_z;
     const uint32_t* bin_begin;
-    float *ordered_y_begin, *ordered_y_end;
+    const float *x, *z;
+    float *y_begin, *y_end;
+    float* used;  // 1 for a hit of a long track, else 0
+
+    __device__ uint32_t begin_of(uint32_t layer, float from_x) const { return bin_begin[ut_bin_of(layer, from_x)]; }
+    __device__ uint32_t end_of(uint32_t layer, float to_x) const { return bin_begin[ut_bin_of(layer, to_x) + 1u]; }
 };
+
+constexpr float no_chi2 = 3e38f;  // of a seed without a candidate
 
 struct downstream_candidate {
     downstream_line line;
     float chi2, magnet_distance, y_distance, stereo_distance, used_ut_hits;
     uint32_t hits[n_long_ut_layers];
-};
 
-/// Hits one by one: the lanes of a search without vectors.
-struct single_hits {
-    using real = float;
-
-    __device__ static float load(const float* from, uint32_t) { return *from; }
-
-    /// Call `work` for each place where `test` is true, in order. `test(place, there)`: bits of the hits from a place
-    /// on, for lanes with a bit in `there`.
-    template <typename Test, typename Work>
-    __device__ static void for_places(uint32_t begin, uint32_t end, Test test, Work work)
-    {
-        for (uint32_t place = begin; place < end; ++place)
-            if (test(place, 1u) != 0u) work(place);
-    }
-
-    /// Call `work(place, there)` for blocks of places.
-    template <typename Work>
-    __device__ static void for_blocks(uint32_t begin, uint32_t end, Work work)
-    {
-        for (uint32_t place = begin; place < end; ++place) work(place, 1u);
-    }
-
-    /// Call `work(group, there)` for groups of hits where `test` is true, in order.
-    template <typename Test, typename Work>
-    __device__ static void for_groups(const downstream_ut_hits& hits, uint32_t begin, uint32_t end, Test test,
-                                      Work work)
-    {
-        for_places(begin, end, test, [&](uint32_t place) { work(single_hits(hits, place), 1u); });
-    }
-
-    // A group of one hit.
-    float x, z, y_begin, y_end;
-    uint32_t place;
-
-    __device__ single_hits(const downstream_ut_hits& hits, uint32_t at)
-        : x(hits.ordered_x[at]),
-          z(hits.ordered_z[at]),
-          y_begin(hits.ordered_y_begin[at]),
-          y_end(hits.ordered_y_end[at]),
-          place(at)
-    {
-    }
-    __device__ uint32_t place_of(uint32_t) const { return place; }
-
-    __device__ static uint32_t bits(bool comparison) { return comparison ? 1u : 0u; }
-
-    template <typename Work>
-    __device__ static void for_lanes(uint32_t chosen, Work work)
-    {
-        if (chosen != 0u) work(0u);
-    }
-
-    /// The values of lanes.
-    struct values {
-        float value;
-
-        __device__ explicit values(float of_lane) : value(of_lane) {}
-        __device__ float operator[](uint32_t) const { return value; }
-    };
-};
-
-/// The search for the hits of one seed. `Parameters`: those of the kernel; `Functions`: downstream_functions or
-/// another form of it; `Lanes`: how many hits are compared at once.
-template <typename Parameters, typename Functions, typename Lanes>
-struct downstream_search {
-    using real = typename Lanes::real;
-    using values = typename Lanes::values;
-
-    const Parameters& p;
-    const downstream_ut_hits& hits;
-    const uint8_t* used;
-    const downstream_seed& seed;
-    const Functions& functions;
-    uint32_t left;
-    downstream_candidate best;
-
-    __device__ float y_window_of(float kink) const { return p.y_window + p.y_window_of_kink * absolute(kink); }
-
-    /// Whether the strips of hits from a place on reach the line, `margin` (mm) included.
-    __device__ auto cover(uint32_t place, uint32_t there, const real& z, const downstream_line& line,
-                          float margin) const
-    {
-        const real y = line.y + line.ty * (z - z_downstream_ut);
-        return (Lanes::load(hits.ordered_y_begin + place, there) - margin < y) &
-               (y < Lanes::load(hits.ordered_y_end + place, there) + margin);
-    }
-
-    /// True if the strip of a hit reaches the line, `margin` (mm) included.
-    __device__ bool covers(uint32_t hit, const downstream_line& line, float margin) const
-    {
-        const float y = line.y + line.ty * (hits.z[hit] - z_downstream_ut);
-        return hits.y_begin[hit] - margin < y && y < hits.y_end[hit] + margin;
-    }
-
-    __device__ uint32_t begin_of(uint32_t layer, float x) const { return hits.bin_begin[ut_bin_of(layer, x)]; }
-    __device__ uint32_t end_of(uint32_t layer, float x) const { return hits.bin_begin[ut_bin_of(layer, x) + 1u]; }
-
-    /// Returns false if there are more pairs than `left`.
-    __device__ bool run()
-    {
-        // The line through x = 0 at z = 0.
-        const float z_central = p.downstream_field->z_magnet[0][0][0];
-        downstream_line middle{};
-        middle.tx = seed.x_at(z_central) / z_central;
-        middle.kink = seed.tx - middle.tx;
-        const float z_kick = functions.z_magnet(middle.tx, middle.kink);
-        bend_in_y(functions, seed, middle);
-        const float share = ut_layer_z[3] / z_kick, size = absolute(middle.kink);
-        // Other lines have kinks within max_origin_x / z of it.
-        if (size > p.max_kink + 2.f * p.max_origin_x / z_kick) return true;
-        const float x = share * seed.x_at(z_kick);
-        const float reach = p.max_origin_x * (1.f - share) + last_x_margin + last_x_margin_of_kink * size +
-                            ut_layer_depth * absolute(middle.tx);
-        const float y_margin = y_window_of(middle.kink) + last_y_margin + last_y_margin_of_ty * absolute(seed.ty);
-        bool all = true;
-        const auto is_near = [&](uint32_t place, uint32_t there) {
-            return there &
-                   Lanes::bits(cover(place, there, Lanes::load(hits.ordered_z + place, there), middle, y_margin));
-        };
-        Lanes::for_groups(
-            hits, begin_of(3u, x - reach), end_of(3u, x + reach), is_near, [&](const auto& group, uint32_t there) {
-                downstream_line_of<real> lines = line_through(*p.downstream_field, functions, seed, group.x, group.z);
-                const real sizes = absolute(lines.kink), origins = absolute(group.x - lines.tx * group.z);
-                // Comparisons with nan are false. Hits of crowded bins are out of reach of every line.
-                uint32_t chosen =
-                    there & Lanes::bits((origins < p.max_origin_x) & (sizes > p.min_kink) & (sizes < p.max_kink));
-                if (chosen == 0u) return;
-                bend_in_y(functions, seed, lines);
-                const real y = lines.y + lines.ty * (group.z - z_downstream_ut);
-                const real y_windows = p.y_window + p.y_window_of_kink * sizes;
-                chosen &= Lanes::bits((group.y_begin - y_windows < y) & (y < group.y_end + y_windows));
-                const real bends = p.downstream_field->ut_curve * lines.kink;
-                const real straight = group.x - bends * squared(group.z - z_downstream_ut);
-                const real windows = p.x_window + p.x_window_of_kink * sizes;
-                const real middles =
-                    straight + lines.tx * (ut_layer_z[0] - group.z) + bends * squared(ut_layer_z[0] - z_downstream_ut);
-                const real reaches = windows + ut_layer_depth * (absolute(lines.tx) + 0.02f * sizes) + 0.1f;
-                const values tx(lines.tx), line_y(lines.y), ty(lines.ty), kink(lines.kink), x_of(straight),
-                    window(windows), y_window(y_windows), bend(bends), middle_of(middles), reach_of(reaches);
-                Lanes::for_lanes(chosen, [&](uint32_t lane) {
-                    const downstream_line line{x_of[lane], tx[lane], line_y[lane], ty[lane], kink[lane]};
-                    all &= add_first(line, hits.order[group.place_of(lane)], bend[lane], window[lane], y_window[lane],
-                                     middle_of[lane] - reach_of[lane], middle_of[lane] + reach_of[lane]);
-                });
-            });
-        return all;
-    }
-
-    /// Try the hits of the first layer between two x, near a line through a hit of the last one; the x of the line is
-    /// that of the hit without `bend`. Returns false if there are more pairs than `left`.
-    __device__ bool add_first(const downstream_line& line, uint32_t last, float bend, float window, float y_window,
-                              float lowest, float highest)
-    {
-        const float z = hits.z[last];
-        const auto to_first = [&](const auto& at_x, const auto& at_z) {
-            return line.x - (at_x - bend * squared(at_z - z_downstream_ut));
-        };
-        bool all = true;
-        const auto is_near = [&](uint32_t place, uint32_t there) {
-            const real at_z = Lanes::load(hits.ordered_z + place, there);
-            const real distance = to_first(Lanes::load(hits.ordered_x + place, there), at_z) + line.tx * (at_z - z);
-            return there & Lanes::bits((absolute(distance) <= window) & cover(place, there, at_z, line, y_window));
-        };
-        Lanes::for_places(begin_of(0u, lowest), end_of(0u, highest), is_near, [&](uint32_t place) {
-            if (left == 0u) {
-                all = false;
-                return;
-            }
-            --left;
-            const uint32_t first = hits.order[place];
-            downstream_line corrected = line;
-            corrected.tx = to_first(hits.x[first], hits.z[first]) / (z - hits.z[first]);
-            corrected.x = line.x + corrected.tx * (z_downstream_ut - z);
-            corrected.kink = seed.tx - corrected.tx;
-            add_stereo(corrected, bend, y_window, first, last);
-        });
-        return all;
-    }
-
-    /// Try the pairs of stereo hits of a line.
-    __device__ void add_stereo(const downstream_line& line, float bend, float y_window, uint32_t first, uint32_t last)
-    {
-        // Hits that long tracks have add to chi2, whatever the stereo hits are.
-        const uint32_t n_used = static_cast<uint32_t>(used[first]) + used[last];
-        if (n_used > p.max_used_ut_hits) return;
-        const float size = absolute(line.kink);
-        const float z_kick = functions.z_magnet(line.tx, line.kink);
-        const float magnet = seed.x_at(z_kick) - line.x - line.tx * (z_kick - z_downstream_ut);
-        const float magnet_chi2 = squared(magnet / (magnet_error + magnet_error_of_kink * size));
-        const float least_chi2 = magnet_chi2 + p.used_hit_penalty * static_cast<float>(n_used);
-        if (!(least_chi2 < p.max_chi2) || least_chi2 > best.chi2) return;
-        const float y_weight = 1.f / (downstream_y_error + downstream_y_error_of_kink * size);
-        const auto distance = [&](const auto& x, const auto& z, float dx_dy) {
-            const auto dz = z - z_downstream_ut;
-            return x + dx_dy * (line.y + line.ty * dz) - line.x - line.tx * dz - bend * squared(dz);
-        };
-        // x of a layer where the distance is 0.
-        const auto middle = [&](float z, float dx_dy) { return -distance(0.f, z, dx_dy); };
-        const float depth = ut_layer_depth * (absolute(line.tx) + 0.1f * absolute(line.ty) + 0.02f * size) + 0.1f;
-        const float dx_dy1 = p.downstream_field->ut_dx_dy[1], dx_dy2 = p.downstream_field->ut_dx_dy[2];
-        // A stereo hit farther than this has a chi2 above that of the best candidate. The errors of rounding are below
-        // the additions.
-        const float left_chi2 = min_of(p.max_chi2, best.chi2) - least_chi2 + 1e-3f;
-        const float stereo_reach2 = squared(0.5f * stereo_error) + squared(dx_dy1 / y_weight);
-        const float reach = min_of(absolute(dx_dy1) * y_window, 1.0001f * sqrtf(left_chi2 * stereo_reach2));
-        const float x1 = middle(ut_layer_z[1], dx_dy1), x2 = middle(ut_layer_z[2], dx_dy2);
-        const auto is_near = [&](uint32_t place, uint32_t there) {
-            const real z = Lanes::load(hits.ordered_z + place, there);
-            const real d1 = distance(Lanes::load(hits.ordered_x + place, there), z, dx_dy1);
-            return there & Lanes::bits((absolute(d1) < reach) & cover(place, there, z, line, y_window));
-        };
-        const float wide = reach + depth, y_of_stereo = 0.5f / dx_dy1;
-        const uint32_t begin1 = begin_of(1u, x1 - wide), end1 = end_of(1u, x1 + wide);
-        Lanes::for_blocks(begin_of(2u, x2 - wide), end_of(2u, x2 + wide), [&](uint32_t place2, uint32_t there) {
-            const real z2 = Lanes::load(hits.ordered_z + place2, there);
-            const real d2 = distance(Lanes::load(hits.ordered_x + place2, there), z2, dx_dy2);
-            const uint32_t near =
-                there & Lanes::bits((absolute(d2) < reach) & cover(place2, there, z2, line, y_window));
-            if (near == 0u) return;
-            Lanes::for_places(begin1, end1, is_near, [&](uint32_t place1) {
-                const uint32_t u = hits.order[place1];
-                const float d1 = distance(hits.x[u], hits.z[u], dx_dy1);
-                const real stereo = d1 + d2, y = (d2 - d1) * y_of_stereo;
-                const real least = magnet_chi2 + squared(y * y_weight) + squared(stereo * (1.f / stereo_error));
-                const uint32_t good = near & Lanes::bits((absolute(stereo) < p.stereo_window) & (least < p.max_chi2) &
-                                                         (least <= best.chi2));
-                if (good == 0u) return;
-                const values of_least(least), of_y(y), of_stereo(stereo);
-                Lanes::for_lanes(good, [&](uint32_t lane) {
-                    const uint32_t v = hits.order[place2 + lane];
-                    add_candidate(line, {first, u, v, last}, of_least[lane], magnet, of_y[lane], of_stereo[lane]);
-                });
-            });
-        });
-    }
-
-    /// Keep a candidate that is better than the best one. `least`: its chi2 without the term of used hits.
-    __device__ void add_candidate(const downstream_line& line, const uint32_t (&its_hits)[n_long_ut_layers],
-                                  float least, float magnet, float y, float stereo)
-    {
-        uint32_t n_used = 0;
-        for (const uint32_t hit : its_hits) n_used += used[hit];
-        const float n_used_hits = static_cast<float>(n_used), chi2 = least + p.used_hit_penalty * n_used_hits;
-        if (n_used > p.max_used_ut_hits || !(chi2 < p.max_chi2) || chi2 > best.chi2) return;
-        downstream_candidate found{line, chi2, magnet, y, stereo, n_used_hits, {}};
-        found.line.y += y;
-        for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
-            found.hits[layer] = its_hits[layer];
-            if (!covers(its_hits[layer], found.line, p.y_margin)) return;
-        }
-        if (chi2 < best.chi2 || is_before(found)) best = found;
-    }
-
-    /// True if the hits of a candidate come before those of the best one: candidates of one chi2 need an order.
-    __device__ bool is_before(const downstream_candidate& found) const
+    /// True if its hits come before those of another one: candidates of one chi2 need an order.
+    __device__ bool is_before(const downstream_candidate& other) const
     {
         for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer)
-            if (found.hits[layer] != best.hits[layer]) return found.hits[layer] < best.hits[layer];
+            if (hits[layer] != other.hits[layer]) return hits[layer] < other.hits[layer];
         return false;
     }
 };
 
-/// Search for the continuations of the seeds of an event. `Functions`: made of downstream_field and the ty of a seed.
-template <typename Lanes, typename Functions, typename Parameters>
+/// The search for the hits of one seed, hit by hit. `Parameters`: those of the kernel.
+template <typename Parameters>
+struct downstream_search {
+    using functions_of_seed = downstream_functions;
+
+    const Parameters& p;
+    const downstream_ut_hits& hits;
+    const downstream_seed& seed;
+    const downstream_functions& functions;
+    uint32_t left;
+    downstream_candidate best;
+
+    __device__ downstream_search(const Parameters& parameters, const downstream_ut_hits& ut_hits,
+                                 const downstream_seed& of_seed, const downstream_functions& of_field,
+                                 uint32_t max_pairs)
+        : p(parameters), hits(ut_hits), seed(of_seed), functions(of_field), left(max_pairs)
+    {
+        best.chi2 = no_chi2;
+    }
+
+    /// True if the strip of a hit reaches the line, `margin` (mm) included.
+    __device__ bool covers(uint32_t place, const downstream_line& line, float margin) const
+    {
+        return strips_reach(hits.y_begin[place], hits.y_end[place], hits.z[place], line.y, line.ty, margin);
+    }
+
+    /// Returns false if there are more pairs than `left`.
+    __device__ bool run()
+    {
+        const downstream_estimate estimate = estimate_of(p, functions, seed);
+        if (!estimate.has_hits) return true;
+        bool all = true;
+        const uint32_t end = hits.end_of(3u, estimate.end_x);
+        for (uint32_t place = hits.begin_of(3u, estimate.first_x); place < end; ++place) {
+            if (!covers(place, estimate.line, estimate.y_margin)) continue;
+            const float x = hits.x[place], z = hits.z[place];
+            downstream_line line = line_through(*p.downstream_field, functions, seed, x, z);
+            if (!is_within_cuts(p, line, x, z)) continue;
+            bend_in_y(functions, seed, line);
+            const line_of_last_hit<float> last = with_windows(p, line, x, z);
+            if (covers(place, line, last.y_window)) all &= add_first(last, place);
+        }
+        return all;
+    }
+
+    /// Try the hits of the first layer near a line through a hit of the last one. Returns false if there are more pairs
+    /// than `left`.
+    __device__ bool add_first(const line_of_last_hit<float>& last, uint32_t last_place)
+    {
+        const uint32_t end = hits.end_of(0u, last.end_x);
+        for (uint32_t place = hits.begin_of(0u, last.first_x); place < end; ++place) {
+            const float z = hits.z[place];
+            const float to_first = x_to_first(last.line.x, last.bend, hits.x[place], z);
+            if (!(absolute(to_first + last.line.tx * (z - last.z)) <= last.x_window) ||
+                !covers(place, last.line, last.y_window))
+                continue;
+            if (left == 0u) return false;
+            --left;
+            const line_of_pair<float> pair =
+                through_pair(p, functions, seed, last, to_first, z, hits.used[place] + hits.used[last_place]);
+            // Hits that long tracks have add to chi2, whatever the stereo hits are.
+            if (pair.n_used <= static_cast<float>(p.max_used_ut_hits) && pair.least_chi2 < p.max_chi2 &&
+                pair.least_chi2 <= best.chi2)
+                add_stereo(pair, place, last_place);
+        }
+        return true;
+    }
+
+    /// Try the pairs of stereo hits of a line.
+    __device__ void add_stereo(const line_of_pair<float>& pair, uint32_t first, uint32_t last)
+    {
+        const stereo_windows<float> windows = stereo_windows_of(p, pair, best.chi2);
+        const float* dx_dy = p.downstream_field->ut_dx_dy;
+        const auto distance = [&](uint32_t place, float of_layer) {
+            return stereo_distance(pair, hits.x[place], hits.z[place], of_layer);
+        };
+        const auto is_near = [&](uint32_t place, float d) {
+            return absolute(d) < windows.reach && covers(place, pair.line, pair.y_window);
+        };
+        const uint32_t begin2 = hits.begin_of(2u, windows.first_x[1]), end2 = hits.end_of(2u, windows.end_x[1]);
+        const uint32_t end1 = hits.end_of(1u, windows.end_x[0]);
+        for (uint32_t u = hits.begin_of(1u, windows.first_x[0]); u < end1; ++u) {
+            const float d1 = distance(u, dx_dy[1]);
+            if (!is_near(u, d1)) continue;
+            for (uint32_t v = begin2; v < end2; ++v) {
+                const float d2 = distance(v, dx_dy[2]);
+                if (!is_near(v, d2)) continue;
+                const stereo_pair<float> stereo = stereo_pair_of(d1, d2, pair.magnet_chi2, windows.y_weight, dx_dy[1]);
+                if (absolute(stereo.stereo) < p.stereo_window) add_candidate(pair, stereo, {first, u, v, last});
+            }
+        }
+    }
+
+    /// Keep a candidate that is better than the best one.
+    __device__ void add_candidate(const line_of_pair<float>& pair, const stereo_pair<float>& stereo,
+                                  const uint32_t (&places)[n_long_ut_layers])
+    {
+        const float n_used = pair.n_used + hits.used[places[1]] + hits.used[places[2]];
+        const float chi2 = stereo.chi2_without_used + p.used_hit_penalty * n_used;
+        if (n_used > static_cast<float>(p.max_used_ut_hits) || !(chi2 < p.max_chi2) || chi2 > best.chi2) return;
+        downstream_candidate found{pair.line, chi2, pair.magnet, stereo.y, stereo.stereo, n_used, {}};
+        found.line.y += stereo.y;
+        for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
+            found.hits[layer] = hits.order[places[layer]];
+            if (!covers(places[layer], found.line, p.y_margin)) return;
+        }
+        if (chi2 < best.chi2 || found.is_before(best)) best = found;
+    }
+};
+
+/// Search for the continuations of the seeds of an event. `Search`: downstream_search or its form for the CPU.
+template <typename Search, typename Parameters>
 __device__ void search_downstream(const Parameters& p, uint32_t event)
 {
     if (!p.takes(event)) return;
@@ -334,19 +183,18 @@ __device__ void search_downstream(const Parameters& p, uint32_t event)
         if (hit != no_ut_hit) ut_used[hit] = 1;
     }
     block_barrier();
-    const downstream_ut_hits hits{p.ut_hits.x + first_ut,
-                                  p.ut_hits.z + first_ut,
-                                  p.ut_hits.y_begin + first_ut,
-                                  p.ut_hits.y_end + first_ut,
-                                  p.ut_hits.bin_order + first_ut,
+    const downstream_ut_hits hits{p.ut_hits.bin_order + first_ut,
+                                  p.ut_hits.bin_begin + event * (n_all_ut_bins + 1u),
                                   p.ut_hits.bin_x + first_ut,
                                   p.ut_hits.bin_z + first_ut,
-                                  p.ut_hits.bin_begin + event * (n_all_ut_bins + 1u),
                                   p.ut_hits_scratch.ut_y_begin + first_ut,
-                                  p.ut_hits_scratch.ut_y_end + first_ut};
-    for (uint32_t i = threadIdx.x; i < n_ut && n_seeds != 0u; i += blockDim.x) {
-        hits.ordered_y_begin[i] = hits.y_begin[hits.order[i]];
-        hits.ordered_y_end[i] = hits.y_end[hits.order[i]];
+                                  p.ut_hits_scratch.ut_y_end + first_ut,
+                                  p.ut_hits_scratch.ut_used_in_order + first_ut};
+    for (uint32_t place = threadIdx.x; place < n_ut && n_seeds != 0u; place += blockDim.x) {
+        const uint32_t hit = hits.order[place];
+        hits.y_begin[place] = p.ut_hits.y_begin[first_ut + hit];
+        hits.y_end[place] = p.ut_hits.y_end[first_ut + hit];
+        hits.used[place] = static_cast<float>(ut_used[hit]);
     }
     block_barrier();
 
@@ -364,12 +212,11 @@ __device__ void search_downstream(const Parameters& p, uint32_t event)
         const seed_curve curve =
             seed_curve::of_state(p.scifi_seeds.x[at], p.scifi_seeds.tx[at], p.scifi_seeds.curvature[at]);
         const downstream_seed seed{curve.a, curve.b, p.scifi_seeds.y[at] - ty * (z_end_scifi - z_scifi_reference), ty};
-        const Functions functions{*p.downstream_field, ty};
-        downstream_search<Parameters, Functions, Lanes> search{p, hits, ut_used, seed, functions, max_pairs, {}};
-        search.best.chi2 = 3e38f;
+        const typename Search::functions_of_seed functions{*p.downstream_field, ty};
+        Search search(p, hits, seed, functions, max_pairs);
         if (!search.run()) atomicOr(&p.events.flags[event], static_cast<uint32_t>(overflow));
         const downstream_candidate& best = search.best;
-        if (!(best.chi2 < 3e38f)) continue;
+        if (!(best.chi2 < no_chi2)) continue;
         p.downstream_candidates.found[at] = 1;
         for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer)
             p.downstream_candidates.ut_hits[at * n_long_ut_layers + layer] = static_cast<uint16_t>(best.hits[layer]);
@@ -388,4 +235,7 @@ __device__ void search_downstream(const Parameters& p, uint32_t event)
 
 }  // namespace hlt
 
-HLT_KERNEL(downstream_search_ut) { hlt::search_downstream<hlt::single_hits, hlt::downstream_functions>(p, blockIdx.x); }
+HLT_KERNEL(downstream_search_ut)
+{
+    hlt::search_downstream<hlt::downstream_search<downstream_search_ut_parameters>>(p, blockIdx.x);
+}

@@ -25,10 +25,8 @@ from hltnode.processing.lhcb.ut.collections import (
     ut_bin_z,
     ut_count,
     ut_hits,
-    ut_x,
     ut_y_begin,
     ut_y_end,
-    ut_z,
 )
 
 search_ut = Algorithm.beside(
@@ -39,8 +37,6 @@ search_ut = Algorithm.beside(
         downstream_field,
         scifi_count,
         ut_count,
-        ut_x,
-        ut_z,
         ut_y_begin,
         ut_y_end,
         *(ut_bin_begin, ut_bin_order, ut_bin_x, ut_bin_z),
@@ -58,6 +54,7 @@ search_ut = Algorithm.beside(
         Scratch("ut_used", U8, per=ut_hits),
         Scratch("ut_y_begin", F32, per=ut_hits),
         Scratch("ut_y_end", F32, per=ut_hits),
+        Scratch("ut_used_in_order", F32, per=ut_hits),
     ),
     # docs/physics/downstream-tracks.md; mm. max_pairs: limit for all seeds of an event together.
     constants={

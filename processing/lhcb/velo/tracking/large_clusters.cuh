@@ -280,7 +280,9 @@ struct words_by_cell {
     /// this does not depend on their order.
     __device__ bool offer(hit_words& to, const uint32_t* words, const uint32_t* links) const
     {
-        const uint32_t west = max_of(to.hit.column() / 2u, 1u) - 1u, south = max_of(to.hit.row() / 4u, 3u) - 3u;
+        // A cluster with a pixel three rows of super-pixels south of the hit would have at least one pixel in each row
+        // of pixels from there on, and too few in the hit's own rows for its centre to be there.
+        const uint32_t west = max_of(to.hit.column() / 2u, 1u) - 1u, south = max_of(to.hit.row() / 4u, 2u) - 2u;
         const uint32_t east = min_of(to.hit.column() / 2u + 2u, n_super_pixel_columns - 1u);
         const uint32_t north = min_of(to.hit.row() / 4u + 3u, n_super_pixel_rows - 1u);
         for (uint32_t c = west; c <= east; ++c)

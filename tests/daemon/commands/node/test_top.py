@@ -110,6 +110,7 @@ def described(**changes: object) -> dict[str, Any]:
             "missing_feeders": [],
             "n_missing_feeders": 0,
             "conditions": {},
+            "channels": {},
             "lines": {},
         },
         **{"error_banks": {"by_type": {}, "most": []}, "output_free_bytes": None, **changes},
@@ -121,6 +122,21 @@ def printed(nodes: Mapping[str, Mapping[str, Any]], view: View | None = None) ->
     console.print(screen(nodes, view))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_dead_and_noisy_groups_of_channels_have_a_line_each() -> None:
+    channels = {
+        "velo_asics": {"hits": 9, "compared": True, "dead": [], "n_dead": 0, "noisy": [31], "n_noisy": 1},
+        "scifi_sipms": {"hits": 9, "compared": True, "dead": list(range(32)), "n_dead": 40, "noisy": [], "n_noisy": 0},
+        "ut_sectors": {"hits": 9, "compared": False},
+    }
+    found = [row.strip() for row in printed({"http://a": described(channels=channels)})]
+    shown = ", ".join(map(str, range(SHOWN_SOURCES)))
+    assert [row for row in found if "dead:" in row or "noisy:" in row] == [
+        "velo_asics: 1 noisy: 31",
+        f"scifi_sipms: 40 dead: {shown} ...",
+    ]
+    assert not any("ut_sectors" in row for row in found)
 
 
 WEST = {"run": 7, "feeder": "west", "since": "2027-01-15T08:00:00Z", "silent_seconds": 3.0}
@@ -199,7 +215,15 @@ def test_a_terminal_gives_single_keys_and_has_its_mode_back_afterwards() -> None
 
 @pytest.mark.parametrize(
     "change",
-    [{"slots": "3"}, {"state": None}, {"events": []}, {"feeders": [1]}, {"conditions": {"x": 1}}, {"run": "7"}],
+    [
+        {"slots": "3"},
+        {"state": None},
+        {"events": []},
+        {"feeders": [1]},
+        {"conditions": {"x": 1}},
+        {"channels": {"x": 1}},
+        {"run": "7"},
+    ],
 )
 def test_the_status_of_another_program_is_not_shown(change: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     status = {

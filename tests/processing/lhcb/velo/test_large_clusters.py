@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -427,6 +427,40 @@ def test_a_sensor_in_two_banks() -> None:
     assert Banks(both).run([ids], [straight(2)], ALL) == [([6, 6], [2])]
 
 
+def words_of_pixels(lit: Iterable[tuple[int, int]]) -> NDArray[np.uint32]:
+    """Super-pixels of pixels (column, row)."""
+    words: dict[tuple[int, int], int] = {}
+    for c, r in lit:
+        words[c // 2, r // 4] = words.get((c // 2, r // 4), 0) | 1 << 4 * (c % 2) + r % 4
+    return np.array([p | r << 8 | c << 14 for (c, r), p in words.items()], np.uint32)
+
+
+def block_of_pixels(columns: range, rows: range) -> set[tuple[int, int]]:
+    return {(column, row) for column in columns for row in rows}
+
+
+SOUTH = block_of_pixels(range(20, 23), range(36, 40)) | block_of_pixels(range(20, 21), range(31, 36))
+"""A cluster with its centre in row 9 of super-pixels, and a pixel in row 7."""
+NORTH = block_of_pixels(range(20, 24), range(20, 24)) | block_of_pixels(range(23, 24), range(24, 32)) | {(22, 32)}
+"""A cluster with its centre in row 5 of super-pixels, and a pixel in row 8."""
+
+
+@pytest.mark.parametrize(("cluster", "column", "row"), [(SOUTH, 20, 36), (NORTH, 22, 23)], ids=["south", "north"])
+def test_a_cluster_that_ends_in_another_cell_has_all_its_pixels(
+    cluster: set[tuple[int, int]], column: int, row: int
+) -> None:
+    """Cells have eight rows of super-pixels."""
+    others = 1 | np.arange(0, 54, 6, dtype=np.uint32) << np.uint32(8) | np.uint32(90 << 14 | 1 << 31)
+    event = [bank_of(LhcbBankType.VP, 2, 7, np.concatenate([words_of_pixels(cluster), others]))]
+    sizes = sizes_of(event)
+    assert sizes[2 << 28 | 7 << 18 | column << 8 | row] == len(cluster)
+    ids = np.array(sorted(sizes), np.uint32)
+    assert len(ids) == 10  # more than eight: the words of the sensor are put into cells
+    for launch in (*every_target(), with_block_size(64)):
+        ((pixels, _),) = Banks([event]).run([ids], [straight(10)], ALL, launch)
+        assert pixels == [sizes[int(it)] for it in ids]
+
+
 def test_the_largest_of_two_clusters_with_one_id_counts() -> None:
     """An arc around a pixel: no particle makes it."""
     arc = {
@@ -439,11 +473,7 @@ def test_the_largest_of_two_clusters_with_one_id_counts() -> None:
         (6, 16),
         *((7, r) for r in (*range(8, 12), *range(15, 20))),
     }
-    lit = {*arc, (6, 13)}
-    words: dict[tuple[int, int], int] = {}
-    for c, r in lit:
-        words[c // 2, r // 4] = words.get((c // 2, r // 4), 0) | 1 << 4 * (c % 2) + r % 4
-    bank = bank_of(LhcbBankType.VP, 2, 3, np.array([p | r << 8 | c << 14 for (c, r), p in words.items()], np.uint32))
+    bank = bank_of(LhcbBankType.VP, 2, 3, words_of_pixels({*arc, (6, 13)}))
     _, pixels = lit_pixels([bank])
     clusters = sorted(len(cluster) for cluster in masked_clusters(pixels[3]))
     assert clusters == [1, 10, 16]  # one more is cut by its window

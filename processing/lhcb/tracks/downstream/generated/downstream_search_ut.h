@@ -16,8 +16,6 @@ struct downstream_search_ut_parameters {
     struct {
         const uint32_t* offset;
         const uint32_t* count;
-        const float* x;
-        const float* z;
         const float* y_begin;
         const float* y_end;
         const uint32_t* bin_begin;
@@ -70,6 +68,7 @@ struct downstream_search_ut_parameters {
         uint8_t* ut_used;
         float* ut_y_begin;
         float* ut_y_end;
+        float* ut_used_in_order;
         __device__ uint32_t first(uint32_t event) const { return ut_hits_offset[event]; }
     } ut_hits_scratch;
     uint32_t max_used_scifi_hits;

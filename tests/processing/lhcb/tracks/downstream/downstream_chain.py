@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.codegen import kernel_list
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.kernel_sources import KernelSources
@@ -46,15 +47,17 @@ class DownstreamEvent:
 
 @cache
 def downstream_kernels() -> KernelSources:
-    """The kernels, compiled once."""
+    """The kernels and their forms for the CPU, compiled once."""
     folder = session_folder("hltnode-downstream-")
-    algorithms = (search_ut, select_tracks)
-    lines = [f'#include "{a.source.relative_to(PROCESSING).as_posix()}"' for a in algorithms]
-    names = " ".join(f"X({a.name})" for a in algorithms)
-    (folder / "kernels.h").write_text("\n".join([*lines, f"#define HLT_KERNELS(X) {names}", ""]))
+    (folder / "kernels.h").write_text(kernel_list((search_ut, select_tracks), search_ut.source))
     kernels = KernelSources("kernels.h", (PROCESSING, folder), str(folder / "kernels.so"))
     build_kernels(kernels)
     return kernels
+
+
+def one_thread(*, common: bool) -> Launch:
+    """The common kernels, or their forms for the CPU with eight lanes."""
+    return on_cpu("baseline", downstream_kernels(), common=common)
 
 
 def blocks_of(block_size: int, *, backward: bool = False) -> Launch:
@@ -71,7 +74,8 @@ def run_downstream(
     parameters: LongTrackParameters | None = None,
     network: DownstreamNetwork | None = None,
 ) -> tuple[list[dict[str, NDArray[Any]]], list[dict[str, NDArray[Any]]], NDArray[np.uint32]]:
-    """Candidates and tracks of each event by column, and the flags of the events."""
+    """Candidates and tracks of each event by column, and the flags of the events. Without `launch` by the forms for the
+    CPU."""
     n = len(events)
     ut_offset = np.concatenate([[0], np.cumsum([len(event.ut["x"]) + PADDING for event in events])])
     scifi_offset = np.concatenate([[0], np.cumsum([event.n_scifi + PADDING for event in events])])
@@ -99,7 +103,7 @@ def run_downstream(
         given[f"long_tracks.{name}"] = _placed([event.long[name] for event in events], long_places)
     size = 16 * int(max(ut_offset[-1], scifi_offset[-1]) + 1)
     limits = BatchLimits(events=n, meps=1, input_bytes=size, rows=1)
-    launch = launch or on_cpu("baseline", downstream_kernels())
+    launch = launch or one_thread(common=False)
     columns = run_algorithms((search, select), given, n, limits, launch)
     candidates = [
         _rows(columns, "downstream_candidates", long.MAX_SEEDS_PER_EVENT, i, len(event.seeds["x"]))

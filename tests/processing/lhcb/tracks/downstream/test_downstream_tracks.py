@@ -33,6 +33,7 @@ from tests.processing.lhcb.tracks.downstream.downstream_chain import (
     DownstreamEvent,
     bins_of_hits,
     blocks_of,
+    one_thread,
     run_downstream,
 )
 from tests.processing.lhcb.tracks.downstream.downstream_oracle import CUTS, Z_UT, Field, Hits, Seed, kept_tracks, search
@@ -41,6 +42,7 @@ from tests.processing.lhcb.whole_chain import reference_of
 
 ALL = select_tracks.with_constants({"max_ghost_probability": 2.0, "max_shared_ut_hits": 4, "max_shared_scifi_hits": 12})
 STATE = ("x", "y", "tx", "ty")
+both_forms = pytest.mark.parametrize("common", [False, True], ids=["form for the CPU", "common kernel"])
 
 
 def events_of(banks: Sequence[Sequence[RawBank]], geometry: Path | None) -> list[DownstreamEvent]:
@@ -88,10 +90,10 @@ def simulated() -> tuple[DownstreamEvent, ...]:
     return tuple(events_of(full_events(4, seed=31), None))
 
 
-def compare_with_oracle(events: Sequence[DownstreamEvent]) -> int:
+def compare_with_oracle(events: Sequence[DownstreamEvent], common: bool = False) -> int:
     """Compares candidates and tracks of events. Returns the number of tracks."""
     field = Field(LongTrackParameters.builtin())
-    candidates, tracks, flags = run_downstream(events)
+    candidates, tracks, flags = run_downstream(events, one_thread(common=common))
     assert not flags.any()
     n_seeds = n_differ = 0
     for event, found, of_event in zip(events, candidates, tracks, strict=True):
@@ -127,8 +129,9 @@ def compare_with_oracle(events: Sequence[DownstreamEvent]) -> int:
     return sum(len(of["x"]) for of in tracks)
 
 
-def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
-    assert compare_with_oracle(simulated()) > 20
+@both_forms
+def test_tracks_of_simulated_events_are_those_of_the_oracle(common: bool) -> None:
+    assert compare_with_oracle(simulated(), common) > 20
 
 
 def test_events_without_velo_tracks_have_their_downstream_tracks() -> None:
@@ -214,10 +217,14 @@ def test_tracks_at_the_edges_of_the_first_estimate_are_found(origin: float, kink
         ("max_pairs", 1, 0, Toy()),
     ],
 )
-def test_each_constant_of_the_search_decides_about_a_track(constant: str, wide: float, narrow: float, toy: Toy) -> None:
+@both_forms
+def test_each_constant_of_the_search_decides_about_a_track(
+    constant: str, wide: float, narrow: float, toy: Toy, common: bool
+) -> None:
     for value, expected in ((wide, 1), (narrow, 0)):
         search_with = search_ut.with_constants({constant: value})
-        (found,), _, flags = run_downstream([event_of([toy])], search=search_with, select=ALL)
+        launch = one_thread(common=common)
+        (found,), _, flags = run_downstream([event_of([toy])], launch, search=search_with, select=ALL)
         assert found["found"].tolist() == [expected]
         assert bool(flags[0]) == (constant == "max_pairs" and not expected)
 
@@ -227,23 +234,76 @@ def test_more_pairs_than_the_share_of_a_seed_flag_the_event() -> None:
     assert run_downstream([event_of([Toy()])], search=search_with)[2].tolist() == [EventFlag.OVERFLOW]
 
 
-def test_the_seeds_of_an_event_share_the_pairs_equally() -> None:
+@both_forms
+def test_the_seeds_of_an_event_share_the_pairs_equally(common: bool) -> None:
     event = event_of([Toy(), Toy(x=-300.0, tx=-0.1)])
     for limit, expected in ((2, [1, 1]), (1, [0, 0])):
-        (found,), _, flags = run_downstream([event], search=search_ut.with_constants({"max_pairs": limit}), select=ALL)
+        search_with = search_ut.with_constants({"max_pairs": limit})
+        (found,), _, flags = run_downstream([event], one_thread(common=common), search=search_with, select=ALL)
         assert found["found"].tolist() == expected
         assert flags.tolist() == [0 if limit == 2 else EventFlag.OVERFLOW]
 
 
-def test_a_seed_with_more_pairs_than_its_share_keeps_the_best_of_them() -> None:
+@both_forms
+def test_a_seed_with_more_pairs_than_its_share_keeps_the_best_of_them(common: bool) -> None:
     # The second track has the seed of the first one, and a first hit beside it.
     event = event_of([Toy(first_shift=0.3), Toy()])
     one = {name: column[:1] for name, column in event.seeds.items()}
     for limit, first_hit in ((2, 4), (1, 0)):
         search_with = search_ut.with_constants({"max_pairs": limit})
-        (found,), _, flags = run_downstream([replace(event, seeds=one)], search=search_with, select=ALL)
+        launch = one_thread(common=common)
+        (found,), _, flags = run_downstream([replace(event, seeds=one)], launch, search=search_with, select=ALL)
         assert found["ut_hits"][0, 0] == first_hit
         assert flags.tolist() == [0 if limit == 2 else EventFlag.OVERFLOW]
+
+
+@both_forms
+@pytest.mark.parametrize("layer", range(4))
+def test_the_strip_of_each_layer_must_reach_the_y_of_the_stereo_hits(layer: int, common: bool) -> None:
+    # The y of the seed is wrong by 10 mm: a short strip there is in its window, but 10 mm from the track.
+    event = event_of([Toy(seed_y_shift=10.0)])
+    for shift, expected in ((0.0, 1), (10.0, 0)):
+        ut = {name: column.copy() for name, column in event.ut.items()}
+        middle = (ut["y_begin"][layer] + ut["y_end"][layer]) / 2 + shift
+        ut["y_begin"][layer], ut["y_end"][layer] = middle - 1.0, middle + 1.0
+        (found,), _, _ = run_downstream([replace(event, ut=ut)], one_thread(common=common), select=ALL)
+        assert found["found"].tolist() == [expected]
+
+
+@both_forms
+@pytest.mark.parametrize("layer", range(4))
+def test_of_equal_candidates_the_one_with_the_first_hit_is_kept(layer: int, common: bool) -> None:
+    # A copy of the hit of one layer makes a second candidate with the same chi2.
+    event = event_of([Toy()])
+    ut = {name: np.append(column, column[layer]) for name, column in event.ut.items()}
+    (found,), _, _ = run_downstream([replace(event, ut=ut)], one_thread(common=common), select=ALL)
+    assert found["ut_hits"].tolist() == [[0, 1, 2, 3]]
+
+
+@both_forms
+@pytest.mark.parametrize("layer", range(4))
+def test_a_hit_of_a_long_track_adds_to_chi2_in_each_layer(layer: int, common: bool) -> None:
+    event = event_of([Toy()])
+    long_ut = np.full((1, 4), 0xFFFF, np.uint16)
+    without, with_it = (
+        run_downstream([replace(event, long={**event.long, "ut_hits": hits})], one_thread(common=common), select=ALL)
+        for hits in (long_ut, np.where(np.arange(4) == layer, layer, long_ut).astype(np.uint16))
+    )
+    assert with_it[0][0]["used_ut_hits"].tolist() == [1.0]
+    np.testing.assert_allclose(with_it[0][0]["chi2"], without[0][0]["chi2"] + 3.0, rtol=1e-5)
+
+
+@both_forms
+@pytest.mark.parametrize("n", [1, 8, 9, 16, 17, 33])
+@pytest.mark.parametrize("layer", range(4))
+def test_the_best_of_many_hits_of_a_layer_is_kept(layer: int, n: int, common: bool) -> None:
+    # All others are within the windows of the layer, but 0.1 mm and more from the track; the best one is the last.
+    event = event_of([Toy()])
+    ut = {name: np.append(np.repeat(column[layer], n - 1), column) for name, column in event.ut.items()}
+    ut["x"][: n - 1] += np.linspace(0.4, 0.1, n - 1, dtype=np.float32)
+    (found,), _, flags = run_downstream([replace(event, ut=ut)], one_thread(common=common), select=ALL)
+    assert found["ut_hits"].tolist() == [[n - 1, n, n + 1, n + 2]]
+    assert flags.tolist() == [0]
 
 
 def test_of_a_bin_with_more_than_64_hits_none_is_used() -> None:
