@@ -31,6 +31,7 @@ from hltnode.processing.alice.tpc.merging.fit.fit_merged_tracks import fit_merge
 from hltnode.processing.alice.tpc.merging.links.cut_chains import cut_chains
 from hltnode.processing.alice.tpc.merging.links.find_clones import find_clones
 from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
+from hltnode.processing.alice.tpc.merging.links.insert_segments import insert_segments
 from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.links.link_free_ends import link_free_ends
 from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
@@ -75,7 +76,8 @@ def _with_constructor(*constructor: Algorithm) -> Sequence:
                 *(find_neighbours, clean_links, find_start_hits),
                 *(*constructor, select_tracks, keep_places, collect_tracks),
                 *(describe_segments, sort_segments, find_clones),
-                *(link_segments, link_free_ends, cut_chains, find_turns, join_segments, fit_merged_tracks),
+                *(link_segments, link_free_ends, insert_segments, cut_chains),
+                *(find_turns, join_segments, fit_merged_tracks),
                 *(find_jets, describe_v0_tracks, sort_v0_tracks, count_v0s, find_v0s),
             )
         ),

@@ -17,6 +17,7 @@
 #include "alice/tpc/merging/links/cut_chains.cuh"
 #include "alice/tpc/merging/links/find_clones.cuh"
 #include "alice/tpc/merging/links/find_turns.cuh"
+#include "alice/tpc/merging/links/insert_segments.cuh"
 #include "alice/tpc/merging/links/join_segments.cuh"
 #include "alice/tpc/merging/links/link_free_ends.cuh"
 #include "alice/tpc/merging/links/link_segments.cuh"
@@ -53,6 +54,7 @@
     X(tpc_find_clones) \
     X(tpc_link_segments) \
     X(tpc_link_free_ends) \
+    X(tpc_insert_segments) \
     X(tpc_cut_chains) \
     X(tpc_find_turns) \
     X(tpc_join_segments) \

@@ -162,10 +162,11 @@ def both_ways(
     return np.maximum(there, back), score.astype(f)
 
 
-def distance_of_place(
-    limits: Limits, c: dict[str, Any], a: NDArray[np.void], b: NDArray[np.void], into: float
-) -> NDArray[np.float32]:
-    """Sum of squares of the distances of ends b from the ways out of ends a, in units of the limits; broadcast."""
+def place_on_way(
+    overlap: Any, c: dict[str, Any], a: NDArray[np.void], b: NDArray[np.void], into: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Sum of squares of the distances of ends b from the ways out of ends a, in units of the limits, and cm of the
+    ways; broadcast."""
     k, dx, dy = a["curvature"], b["x"] - a["x"], b["y"] - a["y"]
     t, w = dx * a["along_x"] + dy * a["along_y"], dy * a["along_x"] - dx * a["along_y"]
     p, q = k * t, ONE - k * w
@@ -173,20 +174,21 @@ def distance_of_place(
     ex, ey = (a["along_x"] * q - a["along_y"] * p) / m, (a["along_y"] * q + a["along_x"] * p) / m
     gap = angle_at(q, p) / k
     meets = (m > f(0.1)) & (f(into) * (ex * b["along_x"] + ey * b["along_y"]) > f(0.5))
-    meets &= (gap > -limits.max_overlap) & (gap < f(60))
+    meets &= (gap > -overlap) & (gap < f(60))
     slope = a["slope"] - f(into) * b["slope"]
     meets &= slope * slope < f(c["piece_slope"]) * f(c["piece_slope"])
     distance = (TWO * w - k * (t * t + w * w)) / ((ONE + m) * f(c["piece_distance"]))
     z = (b["z"] - a["z"] - gap * a["slope"]) / f(c["piece_z"])
     meets &= (distance * distance < ONE) & (z * z < ONE)
-    return np.where(meets, distance * distance + z * z, NO_CONTINUATION).astype(f)
+    return np.where(meets, distance * distance + z * z, NO_CONTINUATION).astype(f), gap
 
 
 def by_place(
     limits: Limits, c: dict[str, Any], a: NDArray[np.void], b: NDArray[np.void], far: NDArray[np.void]
 ) -> NDArray[np.float32]:
     """Scores of the ways from ends a of helices to ends b of pieces, whose other ends are `far`; broadcast."""
-    first, second = distance_of_place(limits, c, a, b, -1.0), distance_of_place(limits, c, a, far, 1.0)
+    first, _ = place_on_way(limits.max_overlap, c, a, b, -1.0)
+    second, _ = place_on_way(limits.max_overlap, c, a, far, 1.0)
     linked = (first < NO_CONTINUATION) & (second < NO_CONTINUATION)
     linked &= a["kk"] * f(c["piece_variance"]) < b["kk"]
     return np.where(linked, f(1000) + (first + second), NO_CONTINUATION).astype(f)
@@ -224,6 +226,48 @@ def with_free_links(
     found = best.copy()
     least = score.min(1, initial=NO_CONTINUATION)
     found[free] = np.where(least < NO_CONTINUATION, free[score.argmin(1)] if len(free) else NONE, NONE)
+    return found
+
+
+def with_insertions(
+    ends: NDArray[np.void], left_out: NDArray[np.bool_], best: NDArray[np.int64], c: dict[str, Any]
+) -> NDArray[np.int64]:
+    """The best end of each end, where segments without links that lie between two linked ends are part of the chain.
+
+    ends: SEGMENT_END[segments, 2]; left_out: clones; best: with_free_links; c: constants of the kernel. The limit of
+    4,096 ends is not applied.
+    """
+    found, flat, number = best.copy(), ends.reshape(-1), np.arange(len(best))
+    mutual = (best != NONE) & (best[np.where(best == NONE, 0, best)] == number)
+    inside = np.all([flat[name] * flat[name] < f(640) * f(640) for name in "xyz"], axis=0)
+    directed = flat["along_x"] * flat["along_x"] + flat["along_y"] * flat["along_y"] > 0
+    alone = ~np.repeat(left_out | mutual[0::2] | mutual[1::2], 2)
+    links, free = np.flatnonzero(mutual & inside), np.flatnonzero(alone & directed & inside)
+    if not len(links) or not len(free):
+        return found
+    of, to, overlap = flat[links], flat[best[links]], f(c["max_overlap"])
+    a, b = of[:, None], flat[free][None, :]
+    with np.errstate(all="ignore"):
+        dx, dy, dz = a["x"] - b["x"], a["y"] - b["y"], a["z"] - b["z"]
+        k, to_x, to_y = of["curvature"], to["x"] - of["x"], to["y"] - of["y"]
+        t, w = to_x * of["along_x"] + to_y * of["along_y"], to_y * of["along_x"] - to_x * of["along_y"]
+        way = (angle_at(ONE - k * w, k * t) / k)[:, None]
+        near, _ = place_on_way(overlap, c, a, b, -1.0)
+        far, gap = place_on_way(overlap, c, a, flat[free ^ 1][None, :], 1.0)
+        allowed = (dx * dx + dy * dy + dz * dz < f(19.5) * f(19.5)) & (way > 0) & (gap < way + overlap)
+        allowed &= (near < NO_CONTINUATION) & (far < NO_CONTINUATION)
+        keys = np.where(allowed, (near + far) * f(1 << 28), f(NONE)).astype(np.int64)
+    least = {
+        int(end): (int(key), int(free[at])) for end, key, at in zip(links, keys.min(1), keys.argmin(1), strict=True)
+    }
+    claims: dict[int, list[tuple[int, int, int]]] = {}
+    for end, (key, near_end) in least.items():
+        if key < NONE and (key, end) < (least.get(int(best[end]), (NONE, 0))[0], int(best[end])):
+            claims.setdefault(near_end // 2, []).append((key, end, near_end))
+    for of_segment in claims.values():
+        _, end, near_end = min(of_segment)
+        other = int(best[end])
+        found[[end, near_end, near_end ^ 1, other]] = near_end, end, other, near_end ^ 1
     return found
 
 

@@ -315,8 +315,8 @@ class Slice:
         shared = missed = 0
         for row in range(min(hits, default=0), max(hits, default=-1) + 1):
             own = row in hits and owner[row, hits[row]] == (len(hits), number)
-            # Clusters of others, this one included, are not more than its own ones so far.
-            if own or (row in hits and shared < len(found) - shared):
+            # Clusters of others, this one included, are at most a share of its own ones so far.
+            if own or (row in hits and f(shared + 1) <= self.c["max_shared"] * f(len(found) - shared)):
                 shared += not own
                 found.append((row, hits[row]))
                 missed = 0

@@ -142,6 +142,14 @@ free_end = tracks.column("free_end", FREE_END, width=2)
 free_link = tracks.column("free_link", U32, width=2)
 """The free end that continues each free end best; before, the order of free ends."""
 cell_begins = tracks.per_event("cell_begins", U32, width=FREE_CELLS + 1)
+insertion = tracks.column("insertion", U32, width=2)
+"""For each end of a link, the end of the segment without links that follows it best: 2 * segment + (0: inner, 1:
+outer)."""
+insertion_key = tracks.column("insertion_key", U32, width=2)
+"""How far that segment is beside the helix: sum of squares in units of the limits and of 2^-28."""
+claimed_key = tracks.column("claimed_key", U32)
+claimed_by = tracks.column("claimed_by", U32)
+"""The least insertion_key of the ends that a segment may follow, and the first of these ends."""
 weakest_link = tracks.column("weakest_link", U32)
 """An end of the link at which a chain that is too long is cut, for its first segment."""
 turn_score = tracks.column("turn_score", F32)

@@ -2,12 +2,12 @@
 //
 // In:  the start hits, the grid, the weights of the clusters. Out: tpc_slice_tracks.track, the clusters of the
 // tracks, their numbers in each slice, a flag. A cluster belongs to the tracklet of its weight. Another tracklet may
-// share it if it then has not more shared clusters than own ones before. More than max_missed_rows rows without a
-// cluster end a track; the rows above may make another one. Each track is fitted from its outermost to its innermost
-// cluster. The fit leaves out clusters that are too far away; they stay clusters of the track. One block per slice;
-// threads stride over tracklets, first to count, then to write, so that tracks come in the order of tracklets. Bounds:
-// a track for each tpc_clusters_per_track clusters of the slice, and one more; three places of clusters for two
-// clusters of the slice, and 24 more. Tracks beyond are left out.
+// share it if it then has at most max_shared times as many shared clusters as own ones before; with the default it
+// shares none. More than max_missed_rows rows without a cluster end a track; the rows above may make another one. Each
+// track is fitted from its outermost to its innermost cluster. The fit leaves out clusters that are too far away; they
+// stay clusters of the track. One block per slice; threads stride over tracklets, first to count, then to write, so
+// that tracks come in the order of tracklets. Bounds: a track for each tpc_clusters_per_track clusters of the slice,
+// and one more; three places of clusters for two clusters of the slice, and 24 more. Tracks beyond are left out.
 #pragma once
 
 #include "alice/tpc/generated/tpc_flags.h"
@@ -24,10 +24,24 @@ struct track_hits {
     uint32_t n;
 };
 
+/// Whether a track may have this number of shared clusters.
+__device__ bool may_share(uint32_t shared, uint32_t own, float max_shared)
+{
+    return static_cast<float>(shared) <= max_shared * static_cast<float>(own);
+}
+
+/// The fewest own clusters of a track.
+__device__ uint32_t fewest_own(uint32_t min_clusters, float max_shared)
+{
+    uint32_t own = 0;
+    while (own < min_clusters && !may_share(min_clusters - own, own, max_shared)) ++own;
+    return own;
+}
+
 /// Calls `take(track_hits)` for each track of the tracklet of a start hit with this number.
 template <typename Take>
 __device__ void for_tracks(const tracklet_input& in, const uint32_t* weights, const tracklet_hits& hits, uint32_t id,
-                           const Take& take)
+                           float max_shared, const Take& take)
 {
     const uint32_t own = hits.n << 16 | id;
     track_hits found;
@@ -39,7 +53,7 @@ __device__ void for_tracks(const tracklet_input& in, const uint32_t* weights, co
         if (number != tpc_no_cluster) {
             if (weights[in.rows[row].first + number] == own) {
                 takes = true;
-            } else if (shared + 1u <= found.n - shared) {
+            } else if (may_share(shared + 1u, found.n - shared, max_shared)) {
                 takes = true;
                 ++shared;
             }
@@ -130,8 +144,7 @@ HLT_KERNEL(tpc_select_tracks)
     const hlt::tracklet_input in = hlt::tracklet_input_of(p, rows, blockIdx.x);
     const uint32_t* const weights = p.tpc_clusters.weights + first;
     const uint32_t n_starts = p.tpc_slices.start_hits[blockIdx.x];
-    // A track has not more shared clusters than own ones.
-    const uint32_t min_owned = (p.min_clusters + 1u) / 2u;
+    const uint32_t min_owned = hlt::fewest_own(p.min_clusters, p.max_shared);
     uint32_t n_tracks = 0, n_hits = 0;
     for (uint32_t base = 0; base < n_starts; base += blockDim.x) {
         const uint32_t id = base + threadIdx.x;
@@ -143,7 +156,7 @@ HLT_KERNEL(tpc_select_tracks)
             hlt::construct_tracklet(in, p.tpc_start_hits.cluster[first_start + id], hits, is_crowded);
         uint32_t own_tracks = 0, own_hits = 0;
         if (is_tracklet)
-            hlt::for_tracks(in, weights, hits, id, [&](const hlt::track_hits& found) {
+            hlt::for_tracks(in, weights, hits, id, p.max_shared, [&](const hlt::track_hits& found) {
                 hlt::tpc_state t;
                 if (!hlt::fit_inwards(in, found, p.max_fit_chi2, t)) return;
                 ++own_tracks;
@@ -155,7 +168,7 @@ HLT_KERNEL(tpc_select_tracks)
         n_tracks += more_tracks;
         n_hits += more_hits;
         if (own_tracks == 0u) continue;
-        hlt::for_tracks(in, weights, hits, id, [&](const hlt::track_hits& found) {
+        hlt::for_tracks(in, weights, hits, id, p.max_shared, [&](const hlt::track_hits& found) {
             hlt::tpc_state t;
             if (!hlt::fit_inwards(in, found, p.max_fit_chi2, t)) return;
             if (track < n_track_places && hit + found.n <= n_places) {

@@ -36,8 +36,9 @@ select_tracks = Algorithm.beside(
     ),
     updates=(event_flags,),
     writes=(slice_track, slice_hit, slice_track_count, slice_hit_count),
-    constants={**TRACKLET_CONSTANTS, "max_fit_chi2": 25.0},
+    constants={**TRACKLET_CONSTANTS, "max_fit_chi2": 25.0, "max_shared": 0.0},
     allowed=ALLOWED,
     shared=TRACKLET_CONSTANTS,
 )
-"""max_fit_chi2: the last fit leaves out clusters with a larger chi2, after its first ten."""
+"""max_fit_chi2: the last fit leaves out clusters with a larger chi2, after its first ten. max_shared: clusters of other
+tracklets in a track, at most, as a share of its own clusters in the rows before; 0 for none."""

@@ -111,7 +111,8 @@ HLT_CPU_FORM(tpc_select_tracks)
     const uint32_t n_places = p.tpc_slice_hits.first(event + 1u) - p.tpc_slice_hits.first(event);
     const uint32_t* const starts = p.tpc_start_hits.cluster + p.tpc_start_hits.first(event);
     const uint32_t* const owned = p.tpc_start_hits.owned + p.tpc_start_hits.first(event);
-    const uint32_t n_starts = p.tpc_slices.start_hits[event], min_owned = (p.min_clusters + 1u) / 2u;
+    const uint32_t n_starts = p.tpc_slices.start_hits[event];
+    const uint32_t min_owned = hlt::fewest_own(p.min_clusters, p.max_shared);
     const hlt::tracklet_input in = hlt::tracklet_input_of(p, rows, event);
 
     uint32_t n_tracks = 0, n_hits = 0, kept_tracks = 0, kept_hits = 0;
@@ -159,7 +160,7 @@ HLT_CPU_FORM(tpc_select_tracks)
                 hits.first = hlt::min_of(hits.first, row);
                 hits.last = row;
             });
-            hlt::for_tracks(in, weights, hits, ids[i], [&](const hlt::track_hits& found) {
+            hlt::for_tracks(in, weights, hits, ids[i], p.max_shared, [&](const hlt::track_hits& found) {
                 fits.add(found);
                 if (fits.is_full()) write();
             });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -236,23 +237,48 @@ def test_a_cluster_far_from_its_track_stays_in_the_list_but_not_in_the_fit() -> 
     assert found.tracks["chi2"][0] > 10.0
 
 
-def test_no_track_has_more_shared_clusters_than_own_ones() -> None:
-    """A track of which another tracklet owns the clusters above its first 12: it ends after 12 shared ones."""
+def selected(weights: NDArray[np.uint32], owned: int, max_shared: float, common: bool) -> list[int]:
+    """Clusters of the only track of a straight line, or none, if its tracklet owns those of weights[rows] that are 1
+    and `owned` clusters in all."""
     rows = np.arange(N_ROWS)
     columns = columns_of(mep_of([event_of({1: clusters_at(rows, *STRAIGHT)})]))
     own = int(columns["tpc_clusters.weights"].max())
     assert own >> 16 == N_ROWS
-    weights = np.where(rows < 12, own, own + 1).astype(np.uint32)
     # The second start hit has no clusters: its tracklet is not made again.
-    owned = np.zeros(8, np.uint32)
-    owned[own & 0xFFFF] = 12
-    given = {**columns, "tpc_clusters.weights": weights, "tpc_start_hits.owned": owned}
+    of_seeds = np.zeros(8, np.uint32)
+    of_seeds[own & 0xFFFF] = owned
+    of_clusters = np.where(weights == 1, own, own + 1).astype(np.uint32)
+    given = {**columns, "tpc_clusters.weights": of_clusters, "tpc_start_hits.owned": of_seeds}
+    constants = {"max_shared": max_shared}
+    algorithm = replace(
+        select_tracks,
+        constants=tuple(replace(each, value=constants.get(each.name, each.value)) for each in select_tracks.constants),
+    )
     limits = BatchLimits(events=1, input_bytes=1 << 16)
-    found = run_algorithms([select_tracks], given, 1, limits, on_cpu(kernels=CHAIN.kernels))
-    assert found["tpc_slices.tracks"].sum() == 1
+    found = run_algorithms([algorithm], given, 1, limits, on_cpu(kernels=CHAIN.kernels, common=common))
     n = int(found["tpc_slices.track_clusters"].sum())
+    assert found["tpc_slices.tracks"].sum() == (n > 0)
     first = 3 * SPARE_PAIRS
-    assert found["tpc_slice_hits.cluster"][first : first + n].tolist() == list(range(24))
+    clusters: list[int] = found["tpc_slice_hits.cluster"][first : first + n].tolist()
+    return clusters
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_a_track_has_at_most_a_share_of_clusters_of_other_tracklets(common: bool) -> None:
+    """Another tracklet owns the clusters above the first 12."""
+    weights = (np.arange(N_ROWS) < 12).astype(np.uint32)
+    shared = {each.name: each.value for each in select_tracks.constants}["max_shared"]
+    for share, n in ((shared, 12), (0.0, 12), (0.08, 12), (0.09, 13), (0.5, 18), (1.0, 24)):
+        assert selected(weights, 12, share, common) == list(range(n)), share
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_a_tracklet_is_made_again_if_its_own_clusters_may_be_enough_for_a_track(common: bool) -> None:
+    """A track has 10 clusters or more."""
+    for share, fewest in ((0.0, 10), (0.25, 8), (0.5, 7), (1.0, 5)):
+        weights = (np.arange(N_ROWS) < fewest).astype(np.uint32)
+        assert selected(weights, fewest, share, common) == list(range(fewest + int(share * fewest)))
+        assert selected(weights, fewest - 1, share, common) == []
 
 
 def test_a_fit_ends_at_the_largest_angle_after_its_last_cluster() -> None:

@@ -14,97 +14,37 @@
 #pragma once
 
 #include "alice/tpc/generated/tpc_flags.h"
+#include "alice/tpc/merging/links/by_place.cuh"
 #include "alice/tpc/merging/links/generated/tpc_link_free_ends.h"
 #include "alice/tpc/merging/links/links.cuh"
+#include "alice/tpc/merging/links/near_cells.cuh"
 #include "alice/tpc/merging/segments/near_ends.cuh"
 #include "alice/tpc/merging/segments/sort_by_bins.cuh"
 
 namespace hlt {
 
-/// cm: ends farther away on an axis are in no cell.
-constexpr float tpc_farthest_end = 640.f;
-/// cm between two ends that are compared: within the cells around each of them, with a margin for rounding.
-constexpr float tpc_free_reach = static_cast<float>(tpc_cell_size) - 0.5f;
-
-__device__ bool is_in_a_cell(const tpc_segment_end& end)
-{
-    return square(end.x) < square(tpc_farthest_end) && square(end.y) < square(tpc_farthest_end) &&
-           square(end.z) < square(tpc_farthest_end);
-}
-
-/// The cell on an axis of a place within tpc_farthest_end, before it is folded.
-__device__ uint32_t cell_of_axis(float x)
-{
-    return static_cast<uint32_t>((x + tpc_farthest_end) / static_cast<float>(tpc_cell_size));
-}
-
-__device__ uint32_t folded_cell(uint32_t x, uint32_t y, uint32_t z)
-{
-    constexpr uint32_t n = tpc_cells_of_axis;
-    return (x % n * n + y % n) * n + z % n;
-}
-
-/// Calls `visit(first, last)` for the places of the ends in the 27 cells around a place, in 27 calls.
-template <typename Visit>
-__device__ void for_near_cells(const uint32_t* begins, const tpc_free_end& at, const Visit& visit)
-{
-    const uint32_t x = cell_of_axis(at.x), y = cell_of_axis(at.y), z = cell_of_axis(at.z), n = tpc_cells_of_axis;
-    for (uint32_t i = n - 1u; i <= n + 1u; ++i)
-        for (uint32_t j = n - 1u; j <= n + 1u; ++j)
-            for (uint32_t k = n - 1u; k <= n + 1u; ++k) {
-                const uint32_t cell = folded_cell(x + i, y + j, z + k);
-                visit(begins[cell], begins[cell + 1u]);
-            }
-}
-
 /// More than the score of any pair by chi2: with the given constants, that is below 2 * 40 + 2 * 400 = 880.
 constexpr float tpc_score_by_place = 1000.f;
-/// cm of the way from an end to both ends of a piece.
-constexpr float tpc_piece_reach = 60.f;
-/// Cosine of the largest angle between a helix and a piece.
-constexpr float tpc_piece_cosine = 0.5f;
-
-/// How far both ends of a piece may be from a helix, in cm, and its slope from that of the helix.
-struct tpc_piece_limits {
-    float distance, z, slope, variance;  // variance: that of the curvature of the piece over that of the helix
-};
 
 /// Ends that may be linked here, and the constants of the search.
 struct tpc_free_search {
     tpc_continuation limits;
     tpc_piece_limits piece_limits;
+    float piece_variance;  // of the curvature of a piece over that of the helix, at least
     float max_chi2, chi2_of_gap, min_curvature2;
     tpc_ends ends;
 
-    /// Sum of the squares of the distances of a place from the way out of `a`, in units of the limits;
-    /// tpc_no_continuation if it is beyond one, or if the way has another direction there.
-    __device__ float distance_of_place(const tpc_segment_end& a, const tpc_segment_end& b, float into) const
-    {
-        const float k = a.curvature, dx = b.x - a.x, dy = b.y - a.y;
-        const float t = dx * a.along_x + dy * a.along_y, w = dy * a.along_x - dx * a.along_y;
-        const float p = k * t, q = 1.f - k * w, m = square_root(p * p + q * q);
-        if (!(m > 0.1f)) return tpc_no_continuation;
-        const float ex = (a.along_x * q - a.along_y * p) / m, ey = (a.along_y * q + a.along_x * p) / m;
-        if (!(into * (ex * b.along_x + ey * b.along_y) > tpc_piece_cosine)) return tpc_no_continuation;
-        const float gap = angle_at(q, p) / k;
-        if (!(gap > -limits.max_overlap && gap < tpc_piece_reach)) return tpc_no_continuation;
-        if (!(square(a.slope - into * b.slope) < square(piece_limits.slope))) return tpc_no_continuation;
-        const float distance = (2.f * w - k * (t * t + w * w)) / ((1.f + m) * piece_limits.distance);
-        const float z = (b.z - a.z - gap * a.slope) / piece_limits.z;
-        return square(distance) < 1.f && square(z) < 1.f ? square(distance) + square(z) : tpc_no_continuation;
-    }
     /// The score by place of the way from end a to end b of a piece; tpc_no_continuation or more if it is no link.
     __device__ float score_by_place(uint32_t a, uint32_t b) const
     {
-        const float near = distance_of_place(ends[a], ends[b], -1.f);
-        return tpc_score_by_place + (near + distance_of_place(ends[a], ends[b ^ 1u], 1.f));
+        const float near = place_on_way(piece_limits, ends[a], ends[b], -1.f).distance2;
+        return tpc_score_by_place + (near + place_on_way(piece_limits, ends[a], ends[b ^ 1u], 1.f).distance2);
     }
     /// Sum of chi2 and of chi2 for the ways of a pair; tpc_no_continuation or more if it is no link.
     __device__ float score(const tpc_free_end& a, const tpc_free_end& b) const
     {
         if (a.end / 2u == b.end / 2u) return tpc_no_continuation;
-        if (!(square(a.x - b.x) + square(a.y - b.y) + square(a.z - b.z) < square(tpc_free_reach)))
-            return tpc_no_continuation;
+        if (!are_near(a, b)) return tpc_no_continuation;
         const tpc_segment_end &from = ends[a.end], &to = ends[b.end];
         // Only a particle that turns in the TPC comes back through its inner side.
         if (a.end % 2u == 0u && b.end % 2u == 0u &&
@@ -112,17 +52,15 @@ struct tpc_free_search {
             return tpc_no_continuation;
         const float by_chi2 = score_of_both_ways(limits, from, to, max_chi2, chi2_of_gap);
         if (by_chi2 < tpc_no_continuation) return by_chi2;
-        if (from.kk * piece_limits.variance < to.kk) return score_by_place(a.end, b.end);
-        if (to.kk * piece_limits.variance < from.kk) return score_by_place(b.end, a.end);
+        if (from.kk * piece_variance < to.kk) return score_by_place(a.end, b.end);
+        if (to.kk * piece_variance < from.kk) return score_by_place(b.end, a.end);
         return tpc_no_continuation;
     }
     /// The best free end for an end; tpc_no_end without one, or if there are too many: `crowded`.
     __device__ uint32_t best(const uint32_t* begins, const tpc_free_end* free, const tpc_free_end& own,
                              bool& crowded) const
     {
-        uint32_t n = 0;
-        for_near_cells(begins, own, [&](uint32_t first, uint32_t last) { n += last - first; });
-        crowded = n > tpc_max_free_ends + 1u;
+        crowded = near_free_ends(begins, own) > tpc_max_free_ends + 1u;
         if (crowded) return tpc_no_end;
         float least = tpc_no_continuation;
         uint32_t found = tpc_no_end;
@@ -171,7 +109,8 @@ HLT_KERNEL(tpc_link_free_ends)
     }
     hlt::block_barrier();
     const hlt::tpc_free_search find{{p.distance, p.angle, p.bend, p.z, p.slope, p.max_gap, p.max_overlap},
-                                    {p.piece_distance, p.piece_z, p.piece_slope, p.piece_variance},
+                                    {p.piece_distance, p.piece_z, p.piece_slope, p.max_overlap},
+                                    p.piece_variance,
                                     p.max_chi2,
                                     p.chi2_of_gap,
                                     1.f / (p.max_turning_radius * p.max_turning_radius),

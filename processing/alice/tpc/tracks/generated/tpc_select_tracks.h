@@ -68,6 +68,7 @@ struct tpc_select_tracks_parameters {
     float radiation_length;
     float mass;
     float max_fit_chi2;
+    float max_shared;
 
     static constexpr uint32_t n_parts = 36u;
     __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }

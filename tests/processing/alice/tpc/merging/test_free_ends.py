@@ -31,14 +31,14 @@ Links = NDArray[np.int64]
 
 
 def run(
-    kernel: Algorithm,
+    kernel: Algorithm | tuple[Algorithm, ...],
     ends: NDArray[np.void],
     best: Links,
     clones: dict[int, int] | None = None,
     launch: Launch | None = None,
     allocate: Allocate = host_memory,
 ) -> tuple[Links, int]:
-    """The links after a kernel, and the flags of the event. clones: by the segment that they belong to."""
+    """The links after a kernel, or several, and the flags of the event. clones: by the segment that they belong to."""
     n = len(ends)
     longer, shorter = np.full(n, NO_END, np.uint32), np.full(n, NO_END, np.uint32)
     for of, clone in (clones or {}).items():
@@ -52,7 +52,9 @@ def run(
         "tpc_tracks.shorter": shorter,
     }
     launch = launch or on_cpu(kernels=CHAIN.kernels)
-    found = run_algorithms([kernel], given, 1, LIMITS, launch, allocate=allocate)
+    found = run_algorithms(
+        kernel if isinstance(kernel, tuple) else (kernel,), given, 1, LIMITS, launch, allocate=allocate
+    )
     flags = found.get("events.flags", np.zeros(1))
     return found["tpc_tracks.best_end"][: 2 * n].astype(np.int64), int(flags[0])
 

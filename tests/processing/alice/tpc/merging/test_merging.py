@@ -18,6 +18,7 @@ from hltnode.processing.alice.tpc.merging.collections import (
 from hltnode.processing.alice.tpc.merging.links.cut_chains import cut_chains as cut_kernel
 from hltnode.processing.alice.tpc.merging.links.find_clones import find_clones
 from hltnode.processing.alice.tpc.merging.links.find_turns import find_turns
+from hltnode.processing.alice.tpc.merging.links.insert_segments import insert_segments
 from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.links.link_free_ends import link_free_ends
 from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
@@ -42,6 +43,7 @@ from tests.processing.alice.merging_oracle import (
     merged_segments,
     partners_of,
     with_free_links,
+    with_insertions,
 )
 from tests.processing.alice.toy_events import columns_of, event_of, mep_of
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
@@ -66,6 +68,7 @@ def test_links_and_merged_tracks_equal_a_search_over_all_pairs(event: Merged) ->
     left_out = np.isin(np.arange(len(t)), list(clones.values()))
     best = best_ends(*_all(link_segments, event.ends, event.bins, left_out))
     best = with_free_links(*_all(link_free_ends, event.ends, left_out, best))
+    best = with_insertions(event.ends, left_out, best, {each.name: each.value for each in insert_segments.constants})
     assert event.best.tolist() == cut_chains(*_all(cut_kernel, event.ends, clones, best)).tolist()
     expected, is_long = merged_segments(event.best, clones, event.ends, partners_in(event, clones))
     assert (event.segments, event.run.tolist(), is_long) == (
@@ -100,6 +103,8 @@ BROKEN_CHAINS = """
 max_chi2 = 1.0
 [sequence.tpc_link_free_ends]
 max_chi2 = 0.0
+piece_distance = 0.0
+[sequence.tpc_insert_segments]
 piece_distance = 0.0
 """
 """Links need a smaller chi2 than turns, so the chain of a particle breaks where a turn joins both parts."""
