@@ -1,9 +1,9 @@
 """Nodes of the streaming chains against their kernels alone: processor time of all threads for a sub-slice.
 
 The node is a separate process on one thread with the default sequence, lines and output; `hltnode stream`, another
-process, feeds it over TCP, each source on a connection of its own, in slices of the usual length of the chain. `km3net`
-has a further row with the shorter slices of `mu3e`: a node spends some time on each slice. A slot holds one slice, so
-each batch is one. A stream of `mu3e` in real time is more than one thread computes, so it falls behind. One of `km3net`
+process, feeds it over TCP, each source on a connection of its own, in slices of the usual length of the chain. Both
+chains have a further row with short slices: a node spends some time on each slice. A slot holds one slice, so each
+batch is one. A stream of `mu3e` in real time is more than one thread computes, so it falls behind. One of `km3net`
 falls behind on a busy machine only. The baseline computes the same slices alone, in this process, before and after the
 node. The first and the last quarter of the slices are not measured.
 """
@@ -27,9 +27,9 @@ from hltnode.processing.selection.trigger_chain import TriggerChain
 
 SHORT = 510
 """Sub-slices of a slice, without its margins: one on each side for both chains."""
-SLICES = {"km3net": 2, "km3net, short slices": 8, "mu3e": 4}
+SLICES = {"km3net": 2, "km3net, short slices": 8, "mu3e": 2, "mu3e, short slices": 4}
 """Simulated slices, which the stream repeats."""
-FED = {"km3net": 200, "km3net, short slices": 800, "mu3e": 40}
+FED = {"km3net": 200, "km3net, short slices": 800, "mu3e": 20, "mu3e, short slices": 40}
 """Number of slices for the node."""
 
 
@@ -39,6 +39,7 @@ def run(_: Path) -> Iterator[Result]:
         ("km3net", KM3NET, _usual(KM3NET)),
         ("km3net, short slices", KM3NET, SHORT),
         ("mu3e", MU3E, _usual(MU3E)),
+        ("mu3e, short slices", MU3E, SHORT),
     ):
         n = SLICES[name] * length + 2
         if chain is KM3NET:

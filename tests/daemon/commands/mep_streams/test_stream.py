@@ -11,16 +11,28 @@ from typer.testing import CliRunner
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.mep_streams.simulated_stream import Stretch, sample_at_rate, write_stretch
 from hltnode.daemon.commands.mep_streams.stream import describe, text_of
+from hltnode.daemon.configuration.node_sections import PipelineSection
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.daemon.replay.real_time import Lateness
 from hltnode.daemon.replay.single_node import FeedReport
 from hltnode.processing.km3net.chain import CHAIN, STREAMING
+from hltnode.processing.mu3e.chain import CHAIN as MU3E
 from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.protocol.km3net.hit_banks import HIT, hits_of, muons_of
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.mfp import Mfp
 
 CORE, N_SLICES, RUN = 3, 2, 9
+
+
+@pytest.mark.parametrize(("chain", "slices"), [(CHAIN, 2), (MU3E, 4)])
+def test_usual_slices_with_their_margins_fill_a_batch_of_the_default_configuration(
+    chain: TriggerChain, slices: int
+) -> None:
+    assert chain.streaming is not None
+    n_events = chain.streaming.sub_slices + chain.streaming.margins
+    assert slices * n_events == PipelineSection().max_events
 
 
 def test_slices_repeat_one_another_across_the_end_of_the_stretch(tmp_path: Path) -> None:
