@@ -3,7 +3,7 @@
 // momenta are fitted in lanes. The common kernel processes tracks with more pairs than usual.
 #pragma once
 
-#include "framework/device/wide_lanes.h"
+#include "framework/device/lowest_lane.h"
 #include "lhcb/ut/windows_cpu.h"
 
 namespace hlt {
@@ -51,19 +51,6 @@ inline __attribute__((always_inline)) uint32_t partners_of_eight(const ut_window
     const float8 at_kink = u * dz + du * (z_ut_kink - z);
     const float8 most_du = limits.max_slope_difference * distance, most = limits.max_kink_distance * distance;
     return bits_of((du <= most_du) & (-du <= most_du) & (at_kink <= most) & (-at_kink <= most));
-}
-
-/// The lowest lane of floats that are not negative.
-inline __attribute__((always_inline)) float lowest_wide(const float_wide& lanes)
-{
-    uint8x32 lowest;
-    std::memcpy(&lowest, &lanes, sizeof lowest);
-    if constexpr (sizeof lanes > sizeof lowest) {
-        uint8x32 high;
-        std::memcpy(&high, reinterpret_cast<const char*>(&lanes) + sizeof lowest, sizeof high);
-        lowest = lowest < high ? lowest : high;
-    }
-    return __uint_as_float(lowest_lane(lowest));
 }
 
 /// Continuations that wait for a fit in lanes, in groups of at most n_wide for one track. A missing hit has no weight.
