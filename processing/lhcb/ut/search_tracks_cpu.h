@@ -313,6 +313,7 @@ void write_ut_candidates(const Parameters& p, const ut_track_batch& batch, const
 
 HLT_CPU_FORM(ut_search_tracks)
 {
+    if (!hlt::compares_eight_lanes) return ut_search_tracks(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const hlt::ut_hits_of_event hits = hlt::ut_hits_of(p, event);
     const hlt::ut_search_limits limits = hlt::ut_search_limits_of(p);
