@@ -20,7 +20,7 @@
 #include "lhcb/muon/track.cuh"
 #include "lhcb/tracks/long/generated/long_types.h"
 #if !HLT_ON_GPU
-#include "framework/device/wide_lanes.h"
+#include "framework/device/lowest_lane.h"
 #endif
 
 namespace hlt {
@@ -96,45 +96,60 @@ __device__ uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
 uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
 {
     static_assert(muon_hit_padding >= 8u);
+    constexpr uint32_t most_vectors = 32, most_hits = most_vectors * n_wide;
     float_wide field_x[n_muon_regions], field_y[n_muon_regions];
     for (uint32_t region = 0; region < n_muon_regions; ++region) {
         field_x[region] = float_wide{} + field[region];
         field_y[region] = float_wide{} + field[n_muon_regions + region];
     }
-    uint32_t best = no_muon_hit;
-    float best_distance2 = 1e30f;
-    for (uint32_t i = begin; i < end; i += n_wide) {
-        const uint32_t there = first_bits(end - i);
-        float_wide at_x, at_y, at_z, dx, dy;
-        uint_wide tile;
-        load_wide_where(at_x, hit_x + i, there);
-        load_wide_where(at_y, hit_y + i, there);
-        load_wide_where(at_z, hit_z + i, there);
-        load_wide_where(dx, hit_dx + i, there);
-        load_wide_where(dy, hit_dy + i, there);
-        load_wide_where(tile, hit_tile + i, there);
-        const int_wide odd = (tile & 1u << 14) != 0u, high = (tile & 1u << 15) != 0u;
-        const float_wide to_x = at_x - (x + tx * at_z), to_y = at_y - (y + ty * at_z);
-        float_wide reach_x, reach_y;
-        take_of_region(reach_x, field_x, odd, high);
-        take_of_region(reach_y, field_y, odd, high);
-        reach_x *= dx;
-        reach_y *= dy;
-        const auto is_inside = [](const float_wide& to, const float_wide& reach) __attribute__((always_inline)) {
-            return bits_where<wide_comparison::less>(to, reach) & bits_where<wide_comparison::less>(-to, reach);
-        };
-        // Few hits are in the field of a track.
-        for (uint32_t left = is_inside(to_x, reach_x) & is_inside(to_y, reach_y) & there; left != 0u;
-             left &= left - 1u) {
-            const uint32_t lane = lowest_bit(left);
-            const float in_x = to_x[lane] / dx[lane], in_y = to_y[lane] / dy[lane];
-            const float distance2 = in_x * in_x + in_y * in_y;
-            if (!(distance2 < best_distance2)) continue;
-            best = i + lane;
-            best_distance2 = distance2;
+    constexpr float beyond_all = 1e30f;
+    float_wide best_distance2 = float_wide{} + beyond_all;
+    uint_wide best = uint_wide{} + no_muon_hit;
+    for (uint32_t first = begin; first < end; first += most_hits) {
+        // Vectors with a hit in the field are listed first: a branch for each vector would often be mispredicted.
+        uint32_t vectors[most_vectors], inside[most_vectors], n_vectors = 0;
+        for (uint32_t i = first; i < min_of(end, first + most_hits); i += n_wide) {
+            const uint32_t there = first_bits(end - i);
+            float_wide at_x, at_y, at_z, dx, dy;
+            uint_wide tile;
+            load_wide_where(at_x, hit_x + i, there);
+            load_wide_where(at_y, hit_y + i, there);
+            load_wide_where(at_z, hit_z + i, there);
+            load_wide_where(dx, hit_dx + i, there);
+            load_wide_where(dy, hit_dy + i, there);
+            load_wide_where(tile, hit_tile + i, there);
+            const int_wide odd = (tile & 1u << 14) != 0u, high = (tile & 1u << 15) != 0u;
+            const float_wide to_x = at_x - (x + tx * at_z), to_y = at_y - (y + ty * at_z);
+            float_wide reach_x, reach_y;
+            take_of_region(reach_x, field_x, odd, high);
+            take_of_region(reach_y, field_y, odd, high);
+            reach_x *= dx;
+            reach_y *= dy;
+            const auto is_inside = [](const float_wide& to, const float_wide& reach) __attribute__((always_inline)) {
+                return bits_where<wide_comparison::less>(to, reach) & bits_where<wide_comparison::less>(-to, reach);
+            };
+            const uint32_t bits = is_inside(to_x, reach_x) & is_inside(to_y, reach_y) & there;
+            vectors[n_vectors] = i;
+            inside[n_vectors] = bits;
+            n_vectors += bits != 0u ? 1u : 0u;
+        }
+        for (uint32_t v = 0; v < n_vectors; ++v) {
+            const uint32_t i = vectors[v], there = first_bits(end - i);
+            float_wide at_x, at_y, at_z, dx, dy;
+            load_wide_where(at_x, hit_x + i, there);
+            load_wide_where(at_y, hit_y + i, there);
+            load_wide_where(at_z, hit_z + i, there);
+            load_wide_where(dx, hit_dx + i, there);
+            load_wide_where(dy, hit_dy + i, there);
+            const float_wide in_x = (at_x - (x + tx * at_z)) / dx, in_y = (at_y - (y + ty * at_z)) / dy;
+            const float_wide distance2 = in_x * in_x + in_y * in_y;
+            const int_wide better = (distance2 < best_distance2) & ((inside[v] >> wide_numbers & 1u) != 0u);
+            best_distance2 = better ? distance2 : best_distance2;
+            best = better ? wide_numbers + i : best;
         }
     }
-    return best;
+    const float lowest = lowest_wide(best_distance2);
+    return lowest_wide(best_distance2 <= lowest ? best : uint_wide{} + no_muon_hit);
 }
 
 #endif

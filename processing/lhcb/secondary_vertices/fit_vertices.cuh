@@ -7,10 +7,10 @@
 
 #include "framework/device/math.cuh"
 #include "framework/device/raw_banks.cuh"
-#include "lhcb/secondary_vertices/flight_origin.cuh"
 #include "lhcb/secondary_vertices/generated/secondary_vertices_fit_vertices.h"
 #include "lhcb/secondary_vertices/generated/vertex_types.h"
 #include "lhcb/secondary_vertices/kinematics.cuh"
+#include "lhcb/secondary_vertices/pv_positions.cuh"
 #include "lhcb/secondary_vertices/vertex_fit.cuh"
 
 namespace hlt {
@@ -20,11 +20,14 @@ using vertex_parameters = secondary_vertices_fit_vertices_parameters;
 /// Pseudorapidity of a flight along the z axis.
 constexpr float max_eta = 20.f;
 
-/// Bits of vertex_kind that a fitted pair has.
-__device__ uint32_t kind_of(const vertex_parameters& p, uint32_t allowed, const vertex_of_two& vertex,
-                            const momentum_pair& momenta, bool behind_pv)
+__device__ bool is_vertex(const vertex_parameters& p, const vertex_of_two& vertex)
 {
-    if (!(vertex.chi2 < p.max_chi2 && vertex.z > p.min_z && vertex.z < p.max_z)) return 0;
+    return vertex.chi2 < p.max_chi2 && vertex.z > p.min_z && vertex.z < p.max_z;
+}
+
+/// Bits of vertex_kind that a pair with a vertex has.
+__device__ uint32_t kind_of(const vertex_parameters& p, uint32_t allowed, const momentum_pair& momenta, bool behind_pv)
+{
     uint32_t kind = allowed & (vertex_displaced | vertex_dimuon);
     if ((allowed & vertex_ks) != 0 && behind_pv) {
         const float ks_mass = mass_of(momenta, pion_mass, pion_mass);
@@ -76,6 +79,7 @@ HLT_KERNEL(secondary_vertices_fit_vertices)
     const uint32_t first_vertex = p.two_track_vertices.first(blockIdx.x);
     const uint32_t n_pvs = p.pvs.count[blockIdx.x];
     const hlt::primary_vertex* pvs = p.pvs.vertex + p.pvs.first(blockIdx.x);
+    const hlt::pv_positions positions(pvs, n_pvs);
 
     uint32_t n = 0;
     for (uint32_t base = 0; base < n_pairs; base += blockDim.x) {
@@ -92,15 +96,17 @@ HLT_KERNEL(secondary_vertices_fit_vertices)
             const hlt::vertex_track track_a = hlt::vertex_track_of(p.long_tracks, a),
                                     track_b = hlt::vertex_track_of(p.long_tracks, b);
             vertex = hlt::fit_two_tracks(*p.velo_field, track_a, track_b);
-            pza = hlt::momentum_along_z(track_a.qop, vertex.txa, track_a.ty);
-            pzb = hlt::momentum_along_z(track_b.qop, vertex.txb, track_b.ty);
-            momenta = hlt::pair_of_momenta(vertex.txa, track_a.ty, pza, vertex.txb, track_b.ty, pzb);
-            px = pza * vertex.txa + pzb * vertex.txb;
-            py = pza * track_a.ty + pzb * track_b.ty;
-            const float inverse_pz = 1.f / (pza + pzb);
-            origin = hlt::origin_of(pvs, n_pvs, vertex, px * inverse_pz, py * inverse_pz);
-            const bool behind_pv = origin.pv != hlt::no_pv && vertex.z > pvs[origin.pv].z;
-            kind = hlt::kind_of(p, p.vertex_pairs.kind[pair], vertex, momenta, behind_pv);
+            if (hlt::is_vertex(p, vertex)) {
+                pza = hlt::momentum_along_z(track_a.qop, vertex.txa, track_a.ty);
+                pzb = hlt::momentum_along_z(track_b.qop, vertex.txb, track_b.ty);
+                momenta = hlt::pair_of_momenta(vertex.txa, track_a.ty, pza, vertex.txb, track_b.ty, pzb);
+                px = pza * vertex.txa + pzb * vertex.txb;
+                py = pza * track_a.ty + pzb * track_b.ty;
+                const float inverse_pz = 1.f / (pza + pzb);
+                origin = positions.origin(vertex, px * inverse_pz, py * inverse_pz);
+                const bool behind_pv = origin.pv != hlt::no_pv && vertex.z > pvs[origin.pv].z;
+                kind = hlt::kind_of(p, p.vertex_pairs.kind[pair], momenta, behind_pv);
+            }
         }
         uint32_t total;
         const uint32_t place = n + hlt::block_exclusive_count(kind != 0, scratch, total);

@@ -1,30 +1,43 @@
-// The UT search on the CPU: the common kernel on a batch of tracks. Their windows are filled together (windows_cpu.h),
-// their pairs listed, and lines and momenta are fitted in lanes. The common kernel processes tracks with more pairs
-// than usual.
+// The UT search on the CPU: the common kernel on a batch of tracks. Their windows are filled together (windows_cpu.h).
+// The pairs of a track are listed, and a vector of them is compared with each hit of the other two layers. Lines and
+// momenta are fitted in lanes. The common kernel processes tracks with more pairs than usual.
 #pragma once
 
-#include "framework/device/wide_lanes.h"
+#include "framework/device/lowest_lane.h"
 #include "lhcb/ut/windows_cpu.h"
 
 namespace hlt {
 
-/// nearest_in_window, with eight hits in one step.
-inline __attribute__((always_inline)) uint32_t nearest_of_eights(const ut_window& window, float u, float z, float slope,
+/// Entries of a column of a window, selected by lanes below ut_window_places.
+inline __attribute__((always_inline)) float_wide of_window(const float (&column)[ut_window_places],
+                                                           const uint_wide& place)
+{
+#if defined(HLT_AVX512)
+    float_wide low, high;
+    static_assert(max_ut_window_hits <= 2u * n_wide && ut_window_places >= 2u * n_wide);
+    load_wide(low, column);
+    load_wide(high, column + n_wide);
+    return (float_wide)_mm512_permutex2var_ps((__m512)low, (__m512i)place, (__m512)high);
+#else
+    return values_at(column, place);
+#endif
+}
+
+/// nearest_in_window for several lines. Returns the place of the nearest hit + 1, or 0.
+inline __attribute__((always_inline)) uint_wide nearest_of_lines(const ut_window& window, const float_wide& u,
+                                                                 const float_wide& z, const float_wide& slope,
                                                                  float max_distance)
 {
-    uint32_t nearest = __float_as_uint(max_distance) & ~ut_pick_bits;
-    for (uint32_t i = 0; i < window.n_hits; i += ut_stride) {
-        float8 hit_u, hit_z;
-        load8(hit_u, window.u + i);
-        load8(hit_z, window.z + i);
-        const float8 difference = u + slope * (hit_z - z) - hit_u;
-        constexpr uint8x32 number{1, 2, 3, 4, 5, 6, 7, 8};
-        uint8x32 bits;
+    int_wide nearest = int_wide{} + static_cast<int32_t>(__float_as_uint(max_distance) & ~ut_pick_bits);
+    const uint32_t n_hits = window.n_hits;
+    for (uint32_t i = 0; i < n_hits; ++i) {
+        const float_wide difference = u + slope * (window.z[i] - z) - window.u[i];
+        int_wide bits;
         std::memcpy(&bits, &difference, sizeof bits);
-        bits = (bits & (0x7fffffffu & ~ut_pick_bits)) | (number + i);
-        nearest = min_of(nearest, lowest_lane(bits));
+        bits = (bits & static_cast<int32_t>(0x7fffffffu & ~ut_pick_bits)) | static_cast<int32_t>(i + 1u);
+        nearest = bits < nearest ? bits : nearest;
     }
-    return (nearest & ut_pick_bits) - 1u;
+    return (uint_wide)nearest & ut_pick_bits;
 }
 
 /// ut_partners, with all hits in one step.
@@ -39,6 +52,187 @@ inline __attribute__((always_inline)) uint32_t partners_of_eight(const ut_window
     const float8 most_du = limits.max_slope_difference * distance, most = limits.max_kink_distance * distance;
     return bits_of((du <= most_du) & (-du <= most_du) & (at_kink <= most) & (-at_kink <= most));
 }
+
+/// Continuations that wait for a fit in lanes, in groups of at most n_wide for one track. A missing hit has no weight.
+struct ut_waiting_lines {
+    static constexpr uint32_t places = 8u * n_wide, groups = 2u * ut_tracks_at_once;
+
+    float u[n_ut_layers][places], z[n_ut_layers][places], weight[n_ut_layers][places], n_hits[places];
+    uint32_t picks[places];  // a byte for each layer
+    float chi2[places], u_kink[places], slope[places], quality[places];
+    uint32_t of_track[groups], first[groups + 1u] = {};
+    uint32_t n_groups = 0;
+
+    uint32_t n() const { return first[n_groups]; }
+    bool is_full() const { return n() + n_wide > places || n_groups == groups; }
+};
+constexpr uint32_t bits_of_pick = 8, mask_of_pick = (1u << bits_of_pick) - 1u;
+static_assert(n_ut_layers * bits_of_pick == 32u && max_ut_window_hits < mask_of_pick);
+
+/// The search for the tracks of a batch whose windows are filled. Pairs of one track are in lanes: they share the
+/// windows of the other two layers, so each hit there is compared with all of these lines at once.
+class ut_line_search {
+  public:
+    ut_line_search(const ut_track_batch& batch, const ut_search_limits& limits, uint32_t max_pairs)
+        : batch_(batch), limits_(limits), max_pairs_(min_of(max_pairs, most_pairs_))
+    {
+        for (uint32_t i = 0; i < batch.n; ++i) {
+            best[i] = no_ut_continuation;
+            n_pairs_[i] = 0;
+            try_pairs<0, 2, 1, 3>(i);
+        }
+        fit_lines();
+        // Continuations without layer 0 or 2, if they can still be better.
+        for (uint32_t i = 0; i < batch.n; ++i)
+            if (!is_left_out(i) && best[i].quality > limits.three_hits_penalty) try_pairs<3, 1, 2, 0>(i);
+        fit_lines();
+    }
+
+    /// True if there were too many pairs for this search; it then has no best continuation.
+    bool is_left_out(uint32_t i) const { return n_pairs_[i] > max_pairs_; }
+
+    ut_continuation best[ut_tracks_at_once];
+
+  private:
+    static constexpr uint32_t most_pairs_ = 256;
+    static constexpr uint32_t pairs_of_windows_ = max_ut_window_hits * max_ut_window_hits;
+    /// A pair is the hit of the first layer, and that of the other one in the lowest bits.
+    static constexpr uint32_t bits_of_place_ = 5, mask_of_place_ = (1u << bits_of_place_) - 1u;
+    static_assert(max_ut_window_hits <= mask_of_place_ && mask_of_place_ < ut_window_places);
+
+    /// List the allowed pairs of two windows, in the order of try_ut_pairs. Returns their number.
+    uint32_t list_pairs(const ut_window& one, const ut_window& other)
+    {
+        uint32_t n = 0;
+        for (uint32_t block = 0; block < one.n_hits; block += ut_stride)
+            for (uint32_t first = 0; first < other.n_hits; first += ut_stride)
+                for (uint32_t k = block; k < min_of(one.n_hits, block + ut_stride); ++k) {
+                    const uint32_t bits = partners_of_eight(other, first, one.u[k], one.z[k], limits_);
+                    store_packed(&pairs_[n], lane_numbers + (k << bits_of_place_ | first), bits);
+                    n += static_cast<uint32_t>(__builtin_popcount(bits));
+                }
+        return n;
+    }
+
+    template <uint32_t a, uint32_t b, uint32_t c, uint32_t d>
+    void try_pairs(uint32_t i)
+    {
+        const ut_window* const windows = batch_.windows[i];
+        const uint32_t n = list_pairs(windows[a], windows[b]);
+        n_pairs_[i] += n;
+        if (is_left_out(i)) {
+            best[i] = no_ut_continuation;
+            return;
+        }
+        for (uint32_t first = 0; first < n; first += n_wide) {
+            if (waiting_.is_full()) fit_lines();
+            uint_wide pair;
+            load_wide(pair, pairs_ + first);
+            try_lines<a, b, c, d>(i, pair, first_bits(n - first));
+        }
+    }
+
+    /// As try_ut_pair, for the lanes of `there`.
+    template <uint32_t a, uint32_t b, uint32_t c, uint32_t d>
+    void try_lines(uint32_t i, const uint_wide& pair, uint32_t there)
+    {
+        const ut_window* const windows = batch_.windows[i];
+        const auto& weights = batch_.weights[i];
+        uint_wide place[n_ut_layers];
+        float_wide u[n_ut_layers], z[n_ut_layers], weight[n_ut_layers];
+        place[a] = pair >> bits_of_place_ & mask_of_place_;
+        place[b] = pair & mask_of_place_;
+        for (const uint32_t layer : {a, b}) {
+            u[layer] = of_window(windows[layer].u, place[layer]);
+            z[layer] = of_window(windows[layer].z, place[layer]);
+            weight[layer] = of_window(weights[layer], place[layer]);
+        }
+        const float_wide slope = (u[b] - u[a]) / (z[b] - z[a]);
+        const uint_wide near_c = nearest_of_lines(windows[c], u[a], z[a], slope, limits_.max_distance);
+        const uint_wide near_d = nearest_of_lines(windows[d], u[b], z[b], slope, limits_.max_distance);
+        const int_wide has_c = near_c != 0u, has_d = near_d != 0u;
+        const bool takes_three = limits_.three_hits_penalty < best[i].quality;
+        const uint32_t bits = there & bits_of(takes_three ? has_c | has_d : has_c & has_d);
+        if (bits == 0u) return;
+        place[c] = near_c - 1u;
+        place[d] = near_d - 1u;
+        const uint_wide picks = place[a] << bits_of_pick * a | place[b] << bits_of_pick * b |
+                                (place[c] & mask_of_pick) << bits_of_pick * c |
+                                (place[d] & mask_of_pick) << bits_of_pick * d;
+        for (const uint32_t layer : {c, d}) {
+            const int_wide has = layer == c ? has_c : has_d;
+            place[layer] &= mask_of_place_;
+            weight[layer] = has ? of_window(weights[layer], place[layer]) : float_wide{};
+            u[layer] = has ? of_window(windows[layer].u, place[layer]) : float_wide{};
+            z[layer] = has ? of_window(windows[layer].z, place[layer]) : float_wide{} + z_ut_kink;
+        }
+        const uint32_t to = waiting_.n();
+        for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
+            store_packed_wide(waiting_.u[layer] + to, u[layer], bits);
+            store_packed_wide(waiting_.z[layer] + to, z[layer], bits);
+            store_packed_wide(waiting_.weight[layer] + to, weight[layer], bits);
+        }
+        const float_wide four = float_wide{} + static_cast<float>(n_ut_layers);
+        store_packed_wide(waiting_.n_hits + to, has_c & has_d ? four : four - 1.f, bits);
+        store_packed_wide(waiting_.picks + to, picks, bits);
+        waiting_.of_track[waiting_.n_groups] = i;
+        waiting_.first[++waiting_.n_groups] = to + static_cast<uint32_t>(__builtin_popcount(bits));
+    }
+
+    /// As the end of try_ut_pair.
+    void fit_lines()
+    {
+        for (uint32_t first = 0; first < waiting_.n(); first += n_wide) fit_lines(first);
+        for (uint32_t group = 0; group < waiting_.n_groups; ++group) take_best(group);
+        waiting_.n_groups = 0;
+    }
+
+    void fit_lines(uint32_t first)
+    {
+        ut_points_of<float_wide> points;
+        for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
+            load_wide(points.u[layer], waiting_.u[layer] + first);
+            load_wide(points.z[layer], waiting_.z[layer] + first);
+            load_wide(points.weight[layer], waiting_.weight[layer] + first);
+        }
+        load_wide(points.n_hits, waiting_.n_hits + first);
+        const ut_line_of<float_wide> lines = fit_ut_kink(points);
+        constexpr float all = static_cast<float>(n_ut_layers);
+        const float_wide none{};
+        const float_wide quality = lines.chi2 + (points.n_hits < all ? none + limits_.three_hits_penalty : none);
+        store_wide(waiting_.chi2 + first, lines.chi2);
+        store_wide(waiting_.u_kink + first, lines.u_kink);
+        store_wide(waiting_.slope + first, lines.slope);
+        store_wide(waiting_.quality + first,
+                   lines.chi2 < limits_.max_chi2 ? quality : none + no_ut_continuation.quality);
+    }
+
+    /// Of equally good continuations the first one counts.
+    void take_best(uint32_t group)
+    {
+        const uint32_t first = waiting_.first[group], n = waiting_.first[group + 1u] - first;
+        float_wide quality;
+        load_wide(quality, waiting_.quality + first);
+        quality = wide_numbers < n ? quality : float_wide{} + no_ut_continuation.quality;
+        const float lowest = lowest_wide(quality);
+        ut_continuation& of_track = best[waiting_.of_track[group]];
+        if (!(lowest < of_track.quality)) return;
+        const uint32_t at = first + lowest_bit(bits_where<wide_comparison::at_most>(quality, float_wide{} + lowest));
+        of_track.quality = lowest;
+        of_track.line = {waiting_.chi2[at], waiting_.u_kink[at], waiting_.slope[at]};
+        for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
+            const uint32_t pick = waiting_.picks[at] >> bits_of_pick * layer & mask_of_pick;
+            of_track.picks[layer] = pick == mask_of_pick ? no_ut_pick : pick;
+        }
+    }
+
+    const ut_track_batch& batch_;
+    const ut_search_limits& limits_;
+    const uint32_t max_pairs_;
+    uint32_t n_pairs_[ut_tracks_at_once];
+    uint32_t pairs_[pairs_of_windows_ + n_wide];
+    ut_waiting_lines waiting_;
+};
 
 /// Continuations of several tracks, queued for a fit in lanes.
 struct ut_continuations {
@@ -66,118 +260,6 @@ struct ut_continuations {
         load_wide(points.n_hits, n_hits);
         return points;
     }
-};
-
-/// The search for the tracks of a batch whose windows are filled.
-class ut_line_search {
-  public:
-    ut_line_search(const ut_track_batch& batch, const ut_hits_of_event& hits, const ut_search_limits& limits,
-                   uint32_t max_pairs)
-        : batch_(batch), hits_(hits), limits_(limits), max_pairs_(min_of(max_pairs, most_pairs_))
-    {
-        for (uint32_t i = 0; i < batch.n; ++i) {
-            best[i] = no_ut_continuation;
-            n_pairs_[i] = 0;
-        }
-        try_pairs<0, 2, 1, 3>([](uint32_t) { return true; });
-        // Continuations without layer 0 or 2, if they can still be better.
-        try_pairs<3, 1, 2, 0>([&](uint32_t i) { return best[i].quality > limits.three_hits_penalty; });
-    }
-
-    /// True if there were too many pairs for this search; it then has no best continuation.
-    bool is_left_out(uint32_t i) const { return n_pairs_[i] > max_pairs_; }
-
-    ut_continuation best[ut_tracks_at_once];
-
-  private:
-    static constexpr uint32_t most_pairs_ = 256;
-    static constexpr uint32_t pairs_of_windows_ = max_ut_window_hits * max_ut_window_hits;
-
-    /// List the pairs of layers a and b: track, hit of a, hit of b, a byte each.
-    template <uint32_t a, uint32_t b, typename Wanted>
-    void list_pairs(const Wanted& wanted)
-    {
-        n_listed_ = 0;
-        for (uint32_t i = 0; i < batch_.n; ++i) {
-            if (is_left_out(i) || !wanted(i)) continue;
-            const uint32_t before = n_listed_;
-            const ut_window &one = batch_.windows[i][a], &other = batch_.windows[i][b];
-            // In the order of try_ut_pairs.
-            for (uint32_t block = 0; block < one.n_hits; block += ut_stride)
-                for (uint32_t first = 0; first < other.n_hits; first += ut_stride)
-                    for (uint32_t k = block; k < min_of(one.n_hits, block + ut_stride); ++k) {
-                        const uint32_t bits = partners_of_eight(other, first, one.u[k], one.z[k], limits_);
-                        store_packed(&listed_[n_listed_], lane_numbers + (i << 16u | k << 8u | first), bits);
-                        n_listed_ += static_cast<uint32_t>(__builtin_popcount(bits));
-                    }
-            n_pairs_[i] += n_listed_ - before;
-            if (!is_left_out(i)) continue;
-            n_listed_ = before;
-            best[i] = no_ut_continuation;
-        }
-    }
-
-    template <uint32_t a, uint32_t b, uint32_t c, uint32_t d, typename Wanted>
-    void try_pairs(const Wanted& wanted)
-    {
-        list_pairs<a, b>(wanted);
-        n_waiting_ = 0;
-        for (uint32_t number = 0; number < n_listed_; ++number) {
-            const uint32_t i = listed_[number] >> 16u, k = listed_[number] >> 8u & 0xffu, j = listed_[number] & 0xffu;
-            const ut_window* const windows = batch_.windows[i];
-            const float u = windows[a].u[k], z = windows[a].z[k], other_u = windows[b].u[j], other_z = windows[b].z[j];
-            const float slope = (other_u - u) / (other_z - z);
-            uint32_t picks[n_ut_layers];
-            picks[a] = k;
-            picks[b] = j;
-            picks[c] = nearest_of_eights(windows[c], u, z, slope, limits_.max_distance);
-            picks[d] = nearest_of_eights(windows[d], other_u, other_z, slope, limits_.max_distance);
-            waiting_.set(n_waiting_, points_of(windows, picks, hits_));
-            std::memcpy(picks_[n_waiting_], picks, sizeof picks);
-            of_track_[n_waiting_] = i;
-            const uint32_t n_missing = (picks[c] == no_ut_pick ? 1u : 0u) + (picks[d] == no_ut_pick ? 1u : 0u);
-            const float penalty = n_missing == 0u ? 0.f : limits_.three_hits_penalty;
-            n_waiting_ += ((n_missing > 1u) | (penalty >= best[i].quality)) ? 0u : 1u;
-            if (n_waiting_ == n_wide) fit_lines();
-        }
-        fit_lines();
-    }
-
-    /// As the end of try_ut_pair.
-    void fit_lines()
-    {
-        const ut_points_of<float_wide> points = waiting_.points();
-        const ut_line_of<float_wide> lines = fit_ut_kink(points);
-        constexpr float all = static_cast<float>(n_ut_layers);
-        const float_wide none{};
-        const float_wide quality = lines.chi2 + (points.n_hits < all ? none + limits_.three_hits_penalty : none);
-        const uint32_t close = bits_where<wide_comparison::less>(lines.chi2, none + limits_.max_chi2);
-        float chi2_of[n_wide], u_kink_of[n_wide], slope_of[n_wide], quality_of[n_wide];
-        store_wide(chi2_of, lines.chi2);
-        store_wide(u_kink_of, lines.u_kink);
-        store_wide(slope_of, lines.slope);
-        store_wide(quality_of, quality);
-        for (uint32_t bits = close & first_bits(n_waiting_); bits != 0u; bits &= bits - 1u) {
-            const uint32_t l = lowest_bit(bits);
-            ut_continuation& of_track = best[of_track_[l]];
-            if (!(quality_of[l] < of_track.quality)) continue;
-            of_track.quality = quality_of[l];
-            of_track.line = {chi2_of[l], u_kink_of[l], slope_of[l]};
-            std::memcpy(of_track.picks, picks_[l], sizeof of_track.picks);
-        }
-        n_waiting_ = 0;
-    }
-
-    const ut_track_batch& batch_;
-    const ut_hits_of_event& hits_;
-    const ut_search_limits& limits_;
-    const uint32_t max_pairs_;
-    uint32_t n_pairs_[ut_tracks_at_once];
-    uint32_t listed_[ut_tracks_at_once * most_pairs_ + pairs_of_windows_ + ut_stride];
-    uint32_t n_listed_;
-    ut_continuations waiting_;
-    uint32_t of_track_[n_wide], picks_[n_wide][n_ut_layers];
-    uint32_t n_waiting_;
 };
 
 /// Fit the momenta of the tracks of a batch and write their continuations.
@@ -231,6 +313,7 @@ void write_ut_candidates(const Parameters& p, const ut_track_batch& batch, const
 
 HLT_CPU_FORM(ut_search_tracks)
 {
+    if (!hlt::compares_eight_lanes) return ut_search_tracks(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const hlt::ut_hits_of_event hits = hlt::ut_hits_of(p, event);
     const hlt::ut_search_limits limits = hlt::ut_search_limits_of(p);
@@ -264,7 +347,7 @@ HLT_CPU_FORM(ut_search_tracks)
             }
         }
         windows.fill(batch);
-        const hlt::ut_line_search search(batch, hits, limits, max_pairs);
+        const hlt::ut_line_search search(batch, limits, max_pairs);
         hlt::write_ut_candidates(p, batch, hits, search.best);
         for (uint32_t i = 0; i < batch.n; ++i)
             if (search.is_left_out(i)) hlt::search_ut_track(p, hits, limits, event, batch.track[i], max_pairs);

@@ -12,9 +12,9 @@ namespace hlt {
 
 constexpr uint32_t max_ut_window_hits = 24;
 constexpr uint32_t ut_stride = ut_hit_padding;
-/// A full window takes ut_stride more hits before it drops the farthest. Vectors of a CPU read and write the same
-/// number of places behind the hits.
-constexpr uint32_t ut_window_places = max_ut_window_hits + (HLT_ON_GPU ? 1u : 2u) * ut_stride;
+/// A full window takes ut_stride more hits before it drops the farthest. Vectors of a CPU read and write up to twice as
+/// many places behind the hits.
+constexpr uint32_t ut_window_places = max_ut_window_hits + (HLT_ON_GPU ? 1u : 3u) * ut_stride;
 
 constexpr float ut_y_margin = 0.5f;  // mm
 

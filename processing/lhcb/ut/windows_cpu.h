@@ -1,14 +1,15 @@
 // Windows of many VELO tracks on the CPU (windows.cuh). The first pass lists the ranges of hits that the windows of all
-// tracks may take, eight hits each; the second pass goes over all ranges. A loop over the ranges of one window, two on
-// average, would mispredict its end.
+// tracks may take, a vector of hits each; the second pass goes over all ranges. A loop over the ranges of one window,
+// two on average, would mispredict its end.
 #pragma once
 
-#include "framework/device/vector8.cuh"
+#include "framework/device/wide_lanes.h"
 #include "lhcb/ut/search_tracks.cuh"
 
 namespace hlt {
 
-static_assert(ut_stride == 8u, "the vectors have eight lanes");
+static_assert(ut_stride == 8u, "partners_of_eight takes a stride");
+static_assert(ut_window_places >= max_ut_window_hits + ut_stride + n_wide, "a vector fits behind a full window");
 
 constexpr uint32_t ut_tracks_at_once = 32;
 
@@ -19,32 +20,36 @@ struct ut_track_batch {
     float x[ut_tracks_at_once] = {}, y[ut_tracks_at_once] = {}, tx[ut_tracks_at_once] = {}, ty[ut_tracks_at_once] = {};
     float tolerance[n_ut_layers][ut_tracks_at_once], per_deflection[n_ut_layers][ut_tracks_at_once];
     ut_window windows[ut_tracks_at_once][n_ut_layers];
+    float weights[ut_tracks_at_once][n_ut_layers][ut_window_places];  // of the hits in the windows
 
     ut_seed seed(uint32_t i) const { return {x[i], y[i], tx[i], ty[i]}; }
 };
 
-/// Eight consecutive hits; bit k is set if hit k is inside the limits.
+/// Consecutive hits, those of the first lanes in `there`; bit k is set if hit k is inside the limits.
 struct ut_hit_lanes {
-    float8 u, z;
+    float_wide u, z, weight;
     uint32_t inside;
 
     inline __attribute__((always_inline)) ut_hit_lanes(const ut_hits_of_event& hits, const ut_seed& seed,
-                                                       const ut_window_limits& limits, uint32_t begin)
+                                                       const ut_window_limits& limits, uint32_t begin, uint32_t there)
     {
-        float8 x, y_begin, y_end;
-        load8(x, &hits.x[begin]);
-        load8(z, &hits.z[begin]);
-        load8(y_begin, &hits.y_begin[begin]);
-        load8(y_end, &hits.y_end[begin]);
-        const float8 dz = z - z_velo_end;
-        const float8 y = seed.y + dz * seed.ty;
+        float_wide x, y_begin, y_end;
+        load_wide_where(x, &hits.x[begin], there);
+        load_wide_where(z, &hits.z[begin], there);
+        load_wide_where(y_begin, &hits.y_begin[begin], there);
+        load_wide_where(y_end, &hits.y_end[begin], there);
+        load_wide_where(weight, &hits.weight[begin], there);
+        const float_wide dz = z - z_velo_end;
+        const float_wide y = seed.y + dz * seed.ty;
         u = x + limits.dx_dy * y - (seed.x + dz * seed.tx);
-        const float8 distance = u < 0.f ? -u : u, margin = limits.margin + limits.per_deflection * distance;
-        inside = bits_of((distance <= limits.tolerance) & (y_begin - y <= margin) & (y - y_end <= margin));
+        const float_wide distance = u < 0.f ? -u : u, margin = limits.margin + limits.per_deflection * distance;
+        inside = there & bits_where<wide_comparison::at_most>(distance, float_wide{} + limits.tolerance) &
+                 bits_where<wide_comparison::at_most>(y_begin - y, margin) &
+                 bits_where<wide_comparison::at_most>(y - y_end, margin);
     }
 };
 
-/// Up to eight hits for a window.
+/// Up to n_wide hits for a window.
 struct ut_range {
     uint16_t begin, n_hits, of_track, layer;
 };
@@ -101,11 +106,14 @@ class ut_window_filler {
             for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
                 ut_window& window = batch.windows[i][layer];
                 // The order of hits determines which hits a full window drops.
-                if (window.n_hits > max_ut_window_hits)
+                if (window.n_hits > max_ut_window_hits) {
                     fill_ut_window(geometry_, hits_, batch.seed(i), layer, batch.tolerance[layer][i],
                                    batch.per_deflection[layer][i], window);
-                else
+                    for (uint32_t k = 0; k < window.n_hits; ++k)
+                        batch.weights[i][layer][k] = hits_.weight[window.hit[k]];
+                } else {
                     window.close();
+                }
             }
     }
 
@@ -117,18 +125,18 @@ class ut_window_filler {
         // Two ranges in each turn, without a branch; the first or the second may be empty.
         do {
             if (n_ranges_ + 2u > max_ranges_) take_ranges(batch);
-            const uint32_t middle = begin + ut_stride;
+            const uint32_t middle = begin + n_wide;
             ranges_[n_ranges_] = range(begin, end, i, layer);
             n_ranges_ += begin != end ? 1u : 0u;
             ranges_[n_ranges_] = range(middle, end, i, layer);
             n_ranges_ += middle < end ? 1u : 0u;
-            begin = middle + ut_stride;
+            begin = middle + n_wide;
         } while (begin < end);
     }
 
     static ut_range range(uint32_t begin, uint32_t end, uint32_t i, uint32_t layer)
     {
-        return {static_cast<uint16_t>(begin), static_cast<uint16_t>(min_of(end - begin, ut_stride)),
+        return {static_cast<uint16_t>(begin), static_cast<uint16_t>(min_of(end - begin, n_wide)),
                 static_cast<uint16_t>(i), static_cast<uint16_t>(layer)};
     }
 
@@ -144,13 +152,14 @@ class ut_window_filler {
             ut_window& window = batch.windows[i][range.layer];
             const ut_window_limits limits{geometry_.dx_dy[range.layer], batch.tolerance[range.layer][i], ut_y_margin,
                                           batch.per_deflection[range.layer][i]};
-            const ut_hit_lanes at(hits, batch.seed(i), limits, begin);
-            const uint32_t bits = at.inside & ((1u << range.n_hits) - 1u);
+            const ut_hit_lanes at(hits, batch.seed(i), limits, begin, first_bits(range.n_hits));
+            const uint32_t bits = at.inside;
             const uint32_t n = window.n_hits, to = min_of(n, max_ut_window_hits + ut_stride);
             window.n_hits = n + static_cast<uint32_t>(__builtin_popcount(bits));
-            store_packed(window.u + to, at.u, bits);
-            store_packed(window.z + to, at.z, bits);
-            store_packed(window.hit + to, lane_numbers + begin, bits);
+            store_packed_wide(window.u + to, at.u, bits);
+            store_packed_wide(window.z + to, at.z, bits);
+            store_packed_wide(window.hit + to, wide_numbers + begin, bits);
+            store_packed_wide(batch.weights[i][range.layer] + to, at.weight, bits);
         }
         n_ranges_ = 0;
     }

@@ -282,6 +282,17 @@ def test_a_dimuon_needs_no_primary_vertex() -> None:
         assert [vertex[name] for name in vertex_flight] == [0.0] * len(vertex_flight)
 
 
+def test_a_pair_comes_from_the_nearest_of_few_or_many_primary_vertices() -> None:
+    """Vectors hold sixteen vertices. Places without a vertex are at the origin, from where this pair comes."""
+    at = (2.0, 1.5, 90.0)
+    ks = decay(np.random.default_rng(3), at, 497.6, (PION, PION), 1.5e4, direction=(at[0] / at[2], at[1] / at[2]))
+    two = [(0.3, 0.3, -60.0), (-0.4, 0.2, 40.0)]
+    many = [(0.5, -0.4, -80.0 + 8.0 * i) for i in range(17)]
+    columns = found_in(ToyEvents([ks, ks], [two, [*many, (0.0, 0.0, 0.0)]]))
+    assert [assert_equals_oracle(columns, event) for event in range(2)] == [1, 1]
+    assert [vertices_of(columns, event)[0]["pv"] for event in range(2)] == [1, len(many)]
+
+
 def parallel(track: ToyTrack) -> ToyTrack:
     return ToyTrack(track.hits + np.array([0.05, 0.0, 0.0]), track.qop, track.slopes)
 
