@@ -1,6 +1,6 @@
 """Types of the extension module built from daemon/native.cpp."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -256,9 +256,43 @@ class UdpIntake:
         senders: Sequence[tuple[str, Sequence[int]]],
     ) -> None: ...
     def start(self) -> None: ...
-    def stop(self) -> None: ...
+    def stop(self) -> bool:
+        """End the threads; False if a kernel hangs in one of them."""
+
     def fileno(self) -> int:
         """Readable when a MEP is ready."""
+
+    def decide_directly(
+        self,
+        address: int,
+        batch: object,
+        begin: Callable[[], object],
+        send: Callable[[int, int, int], bool],
+        *,
+        mep_bytes: int,
+        mfp_bytes: int,
+        deadline_ns: int,
+    ) -> None:
+        """Have MEPs decided in the receiving threads while `arm` allows it. Call it before `start`.
+
+        `address` is that of the functions of `batch` (`DirectBatch`). `send` gets the id, first event and number of
+        events of a computed MEP, and returns whether its decision was sent. `begin` is called in each thread at its
+        start. Both must not raise.
+        """
+
+    def arm(self, below: int) -> None:
+        """Allow the next MEP to be decided if its id is below this one and no other MEP is ready."""
+
+    def disarm(self, longest_ns: int) -> bool:
+        """End that permission; waits for a computation, at most for this time. True: a decided MEP must be received."""
+
+    @property
+    def decided(self) -> tuple[int, int, int] | None:
+        """Monotonic ns at which the last MEP was joined, computed and sent, if it was decided directly."""
+
+    @property
+    def computes_since_ns(self) -> int:
+        """When the computation that lasts began; 0: there is none."""
 
     def welcome(self, first_mep: int, token: int) -> None:
         """Give the MEPs of the accepted run ids from `first_mep` on, and their frames this token."""

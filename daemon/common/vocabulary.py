@@ -216,6 +216,7 @@ class DecisionThread(StrEnum):
 
     EVENT_LOOP = "event_loop"
     COMPUTE = "compute"
+    RECEIVE = "receive"
 
 
 @unique

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends._executor import DirectBatch
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.channel_groups import CountedChannels
 from hltnode.processing.framework.flags import FlagTable
@@ -91,6 +92,10 @@ class DirectWorkspace(Workspace, Protocol):
 
         False if the back end has no such way: nothing was computed.
         """
+
+    @property
+    def compiled_batch(self) -> DirectBatch | None:
+        """The same for compiled code, which writes the batch, too; None if the back end has no such way."""
 
     @property
     def sharing_threads(self) -> int:

@@ -25,8 +25,8 @@ from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
 from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.compute.interruptions import ComputingLog, Interruptions, Part
 from hltnode.daemon.compute.results import BatchResults, Results, flags_of
-from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
-from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, DirectTimes, MepRecord, SlotAdvanced
+from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.output_lists import OutputList
@@ -113,6 +113,7 @@ class Pipeline:
         serial: compute one part at a time, on a CPU in the compute thread; the next one starts after `done` has
             returned. Otherwise those of several slots overlap.
         begin: called in the compute thread at its start.
+        direct: the workspace of batches that are decided before they are submitted.
     """
 
     def __init__(
@@ -135,8 +136,12 @@ class Pipeline:
         begin: Callable[[], object] = lambda: None,
         decide: Callable[[ComputedBatch], object] = lambda _computed: None,
         decide_at_once: Callable[[Batch, int, DecisionRows], object] = lambda _batch, _tck, _rows: None,
+        direct: Workspace | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._direct = direct
+        self.direct_since_ns: Callable[[], int] = lambda: 0
+        """When the computation in the direct workspace began; 0: there is none."""
         self._decide_at_once = decide_at_once
         self._serial = serial
         self._begin = begin
@@ -179,13 +184,24 @@ class Pipeline:
         A back end that hangs on one batch stops this clock, even if it computes others.
         """
         self._note_own_progress()
-        return self._tick_ns
+        return self._until_direct(self._tick_ns)
 
     @property
     def advanced_ns(self) -> int:
         """Last time when the oldest batch made progress; an idle thread stops this clock. Any thread."""
         self._note_own_progress()
-        return self._advanced_ns
+        return self._until_direct(self._advanced_ns)
+
+    def _until_direct(self, ns: int) -> int:
+        """A direct computation stops the clocks: it is short, unless it hangs."""
+        since_ns = self.direct_since_ns()
+        return min(ns, since_ns) if since_ns else ns
+
+    @property
+    def short_run(self) -> tuple[int, int] | None:
+        """The run of the back end and the key of its trigger configuration, if its last batch was short; any thread."""
+        run = self._run_of_engine
+        return None if run is None or self._kernel_seconds > SHORT_SECONDS else (run, self._tck)
 
     def _note_own_progress(self) -> None:
         """Update the clocks for a batch that the compute thread computes itself, and so cannot watch."""
@@ -219,7 +235,7 @@ class Pipeline:
         would wait for that.
         """
         is_idle = self._computing is None and not self._in_flight
-        waits = self._serial and is_idle and self._queue.empty()
+        waits = self._serial and is_idle and batch.direct is None and self._queue.empty()
         if waits:
             self._has_begun.clear()
         self._queue.put(batch)
@@ -299,6 +315,8 @@ class Pipeline:
     def _start(self, part: Part) -> None:
         batch = part.batch
         if batch.run != self._run_of_engine:
+            if self._direct is not None:
+                self._end_direct_run()
             self._tck = self._begin_run(batch.run)
             self._run_of_engine = batch.run
         job = self._jobs[batch.slot]
@@ -306,10 +324,14 @@ class Pipeline:
         if not part.meps:
             self._finish(job)
             return
-        workspace = self._workspaces[batch.slot]
+        slot, workspace = self._place(batch)
         batch.times.begun_ns = batch.times.begun_ns or self._clock_ns()
         self._interruptions.begin(part)
-        self._histograms.begin(batch.slot, batch.run)
+        self._histograms.begin(slot, batch.run)
+        if batch.direct is not None:
+            self._kernel_seconds = _seconds(batch.direct)
+            self._end(part, None)
+            return
         try:
             workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in part.meps])
             is_done = self._serial and self._compute_here(workspace)
@@ -326,6 +348,20 @@ class Pipeline:
                 self._end(part, None)
             else:
                 self._in_flight.append(part)
+
+    def _end_direct_run(self) -> None:
+        """Before the constants of another run: no direct batch of this one is computed, or counted later."""
+        while self.direct_since_ns():
+            # Its results are not used any more: only a slow computation lasts until here.
+            time.sleep(LOOK_SECONDS)
+        self._histograms.collect()
+
+    def _place(self, batch: Batch) -> tuple[int, Workspace]:
+        """The workspace that has the results of a batch, and its number."""
+        if batch.direct is None:
+            return batch.slot, self._workspaces[batch.slot]
+        assert self._direct is not None
+        return len(self._workspaces), self._direct
 
     def _compute_here(self, workspace: Workspace) -> bool:
         self._computing = workspace
@@ -368,13 +404,14 @@ class Pipeline:
     def _end(self, part: Part, error: str | None) -> None:
         """The back end finished a part."""
         self._interruptions.end(part)
-        job, workspace = self._jobs[part.batch.slot], self._workspaces[part.batch.slot]
+        job, direct = self._jobs[part.batch.slot], part.batch.direct
+        slot, workspace = self._place(part.batch)
         if error is None:
-            if len(part.meps) == len(part.batch.meps) and not part.alone:
+            if direct is None and len(part.meps) == len(part.batch.meps) and not part.alone:
                 part.batch.times.computed_ns = self._clock_ns()
                 self._decide_at_once(part.batch, job.tck, workspace.decision_rows)
             job.results.add(part.meps, workspace.output)
-            job.timings.append(workspace.timings)
+            job.timings.append(workspace.timings if direct is None else Timings(0.0, _seconds(direct), 0.0))
         else:
             job.results.fail(part.meps)
             job.error = error
@@ -382,7 +419,7 @@ class Pipeline:
         if job.left == 0:
             self._finish(job, part)
         else:
-            self._histograms.end(part.batch.slot, part.batch.run)
+            self._histograms.end(slot, part.batch.run)
 
     def _finish(self, job: _Job, last: Part | None = None) -> None:
         """last: the last part, which the back end has just finished; None: it got none."""
@@ -405,6 +442,10 @@ class Pipeline:
         # The rest is done when the decisions have left.
         self._has_begun.set()
         if last is not None:
-            self._histograms.end(batch.slot, batch.run)
+            self._histograms.end(self._place(batch)[0], batch.run)
         self._progress(SlotAdvanced(batch.slot, SlotState.DONE))
         self._done(replace(computed, results=job.results.gathered()))
+
+
+def _seconds(direct: DirectTimes) -> float:
+    return (direct.computed_ns - direct.joined_ns) * 1e-9

@@ -88,12 +88,15 @@ class LatencySection(Section):
     """Compute one batch at a time: the next one starts after the decisions of the one before are sent. On a CPU the
     compute thread runs the kernels itself, which saves two hand-overs between threads. With `udp.endpoint`, MEPs that
     are complete wait for no others while nothing is computed: `pipeline.flush_deadline_us` is then the longest wait.
+    With `decisions_first` and one back end thread (`pipeline.threads`), too, the thread that receives the last datagram
+    of such a MEP computes it and sends its decision.
     Without `serial`, the transfers and kernels of several batches overlap, which gives a higher rate."""
     cpus: Cpus | None = None
     """CPUs for the event loop and the compute thread: [2, 3]. The threads of the CPU back end keep all CPUs of the
-    process; with `serial` the compute thread also runs kernels. If not set, no thread is pinned."""
+    process; with `serial` the compute thread also runs kernels. Threads that receive datagrams get them if they decide
+    MEPs. If not set, no thread is pinned."""
     realtime_priority: int = Field(default=0, ge=0, le=99)
-    """Priority of these two threads in the real-time class SCHED_FIFO; 0: the normal class. If the system refuses it,
+    """Priority of these threads in the real-time class SCHED_FIFO; 0: the normal class. If the system refuses it,
     the node logs a warning and runs without."""
     quiet_collector: bool = False
     """Switch off the automatic runs of Python's garbage collector. The node then collects while it has no MEP, and at

@@ -69,7 +69,12 @@ class BuilderState:
     @property
     def is_idle(self) -> bool:
         """True when no MEP is open, every slot is free and every MEP is acknowledged."""
-        return not self.open and not self._gathered and all(slot.state is SlotState.FREE for slot in self._slots)
+        return self.is_empty and not self._gathered
+
+    @property
+    def is_empty(self) -> bool:
+        """True when no MEP is open and every slot is free. MEPs may still be written or acknowledged."""
+        return not self.open and all(slot.state is SlotState.FREE for slot in self._slots)
 
     @property
     def is_computing(self) -> bool:

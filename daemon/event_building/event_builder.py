@@ -57,6 +57,7 @@ from hltnode.protocol.transport.mep_ranges import MepRanges
 SOON_NS = 5_000_000
 # Refusals after which the feeder sends the fragment again. NO_CREDIT: a place becomes free. REVOKED: either the feeder
 # does not know of the revocation yet, or the MEP has just been assigned to this node again.
+_REFUSING = frozenset({StartRun, EndRun, CloseOpen, Abandon, RevokeMeps})
 _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
 
 
@@ -68,6 +69,8 @@ class EventBuilder(BuilderState):
         """Time of the next tick if no other stimulus comes."""
         self.wake_lowered: Callable[[], None] = lambda: None
         """Called when a stimulus other than a tick has lowered `wake_ns`."""
+        self.before_refusals: Callable[[], None] = lambda: None
+        """Called before a stimulus after which a fragment may be refused that was acceptable."""
         super().__init__(pool, limits, counters)
         self._look_ns = look_ns(limits)
         self._head_room = HeadRoom(limits)
@@ -94,6 +97,8 @@ class EventBuilder(BuilderState):
     def handle(self, now_ns: int, stimulus: Stimulus) -> list[Effect]:
         """Handle one stimulus. Returns the effects, which must be carried out in this order."""
         kind = type(stimulus)
+        if kind in _REFUSING:
+            self.before_refusals()
         effects = self._handlers[kind](now_ns, stimulus)
         if kind is Tick:
             self.wake_ns = self._next_wake_ns(now_ns)

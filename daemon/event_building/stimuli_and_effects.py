@@ -151,6 +151,14 @@ class BatchTimes:
     published_ns: int = 0
 
 
+class DirectTimes(NamedTuple):
+    """When a MEP of datagrams was joined, computed and its decision sent, before it was built; monotonic ns."""
+
+    joined_ns: int
+    computed_ns: int
+    sent_ns: int
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The MEPs of a sealed slot, all of one run. All MEPs below ``floor`` were acknowledged when it was sealed."""
@@ -160,6 +168,8 @@ class Batch:
     meps: tuple[MepRecord, ...]
     floor: int = 0
     times: BatchTimes = field(default_factory=BatchTimes, compare=False, repr=False)
+    direct: DirectTimes | None = None
+    """Its only MEP was decided directly, so a direct workspace has its results."""
 
     @property
     def n_events(self) -> int:

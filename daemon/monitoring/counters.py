@@ -333,6 +333,8 @@ class Counters:
     """Decisions that were sent after their deadline."""
     decisions_first: int = 0
     """Decisions that were sent before files and journal."""
+    decisions_directly: int = 0
+    """Those of them that threads sent which receive datagrams."""
     windows: dict[WindowCount, int] = field(default_factory=lambda: dict.fromkeys(WindowCount, 0))
     """Windows of time of a streaming chain."""
     window_faults: dict[WindowFault, int] = field(default_factory=lambda: dict.fromkeys(WindowFault, 0))

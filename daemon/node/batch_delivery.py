@@ -104,6 +104,8 @@ class BatchDelivery:
         if written.unsent is not None:
             counters.decisions.sent += written.n_sent
             counters.decisions_first += written.n_sent
+            if computed.batch.direct is not None:
+                counters.decisions_directly += written.n_sent
             # Sending in the compute thread may have taken the news of the socket.
             self._outputs.decisions_sent()
         for stream, n in written.not_stored.items():

@@ -77,6 +77,8 @@ class BatchPath:
         self._lock: DirectoryLock | None = None
         self._failed_batches = 0
         self._early: EarlyDecisions | None = None
+        self._direct_run = 0, 0
+        """The run of direct decisions, and its TCK."""
         self._decided: ComputedBatch | DecidedBatch | None = None
         """The batch whose decisions the compute thread has sent just now."""
         self.hold: HoldStage | None = None
@@ -156,6 +158,7 @@ class BatchPath:
             begin=lambda: core.scheduling.apply(DecisionThread.COMPUTE),
             decide=self._decide,
             decide_at_once=self._decide_at_once,
+            direct=core.direct,
             clock_ns=core.clock_ns,
         )
         self.output = OutputStage(
@@ -321,6 +324,33 @@ class BatchPath:
         self._submit(InputKnown(run, name))
 
     # From other threads
+
+    @property
+    def has_plain_decisions(self) -> bool:
+        """Whether decisions leave first, and their messages have nothing else."""
+        return self._early is not None and self._early.has_writer
+
+    def may_decide_directly(self, run: int) -> int:
+        """In the loop: one more than the largest MEP id of a run that a direct decision may have now; 0: none.
+
+        The decisions that follow are those of this run.
+        """
+        if self.pipeline.short_run is None or self.pipeline.short_run[0] != run or not self._comes_once(run):
+            return 0
+        self._direct_run = self.pipeline.short_run
+        return self.store.journal.begun_below(run)
+
+    def leave_directly(self, mep: int, first_event: int, n_events: int) -> bool:
+        """In a thread that receives datagrams: send a decision; False if it was not sent."""
+        try:
+            assert self._early is not None
+            assert self._core.direct is not None
+            run, tck = self._direct_run
+            rows = self._core.direct.decision_rows
+            return self._early.leave_directly(run, mep, first_event, n_events, tck, rows)
+        except BaseException as error:
+            self._crashed(error)
+            return False
 
     def _begin_run(self, run: int) -> int:
         """In the compute thread: the conditions of a run, whose document is written before its events."""

@@ -25,7 +25,7 @@ from hltnode.daemon.monitoring.detector_conditions import ConditionReading, Dete
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics.collector import BuildInfo
 from hltnode.daemon.monitoring.status_page.rates import RateWindow
-from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
+from hltnode.daemon.node.sizing import builder_limits, decides_directly, max_events_per_mep, slot_limits
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
@@ -83,10 +83,16 @@ class NodeCore:
             tck=f"0x{engine.tck:08X}",
         )
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
+        self.direct = engine.create_direct_workspace() if decides_directly(config, gpu) else None
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
         self.detector_conditions = DetectorConditions(engine.measured, engine.histograms)
         self.channels = ChannelMonitor(engine.channels, engine.histograms)
-        self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns, self._count)
+        self.tally = HistogramTally(
+            engine.histograms,
+            [*self.workspaces, *(() if self.direct is None else (self.direct,))],
+            clock_ns,
+            self._count,
+        )
         self.conditions_of_runs = ConditionsOfRuns(engine, followed, self.detector_conditions, self.tally)
         self.conditions_of_runs.followers.append(lambda constants, _measured, _tck: self.channels.use(constants))
         self.notifier = Notifier()

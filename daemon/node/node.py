@@ -39,6 +39,7 @@ from hltnode.daemon.run_control.controller import RunController
 from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.daemon.run_control.state_machine import legal_commands
+from hltnode.daemon.udp.receiver import UdpReceiver
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
@@ -138,6 +139,8 @@ class Node:
             await in_daemon_thread(
                 partial(self._path.open, self._loop, self.builder_control, revoked, deliver, send, written)
             )
+            if (udp := self._sockets.udp_receiver) is not None:
+                self._decide_directly(udp)
             self._make_periodic_tasks()
             core.free_space.start()
             core.gpu.start()
@@ -240,6 +243,14 @@ class Node:
         self._batch_delivery = BatchDelivery(
             self.outputs, core.room, self.counters, self.builder_control, self._fail, core.clock_ns, self._pictures
         )
+
+    def _decide_directly(self, udp: UdpReceiver) -> None:
+        direct = self._core.direct
+        batch = None if direct is None else direct.compiled_batch
+        if batch is not None and self._path.has_plain_decisions:
+            begin = partial(self._core.scheduling.apply, DecisionThread.RECEIVE)
+            udp.decide_directly(batch, begin, self._path.may_decide_directly, self._path.leave_directly, self.config)
+            self._path.pipeline.direct_since_ns = udp.direct_since_ns
 
     def _make_periodic_tasks(self) -> None:
         core = self._core
@@ -373,9 +384,11 @@ class Node:
             self.memory_receiver.close()
         if self._sockets.udp_receiver is not None:
             self._sockets.udp_receiver.close()
+            self.backend_hangs = not self._sockets.udp_receiver.has_stopped
         requests = self._sockets.requests
         answered = requests is None or await self._end(requests.stop)
         stopped = await self._end(path.pipeline.stop) and answered and not self._warming_up
+        stopped = stopped and not self.backend_hangs
         self.backend_hangs = not stopped
         left = path.hold is None or await self._end(path.hold.stop)
         gathered = await self._end(path.gather.stop) and left

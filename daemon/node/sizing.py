@@ -110,6 +110,19 @@ def builder_limits(config: NodeConfig) -> BuilderLimits:
     )
 
 
+def decides_directly(config: NodeConfig, gpu: int | None) -> bool:
+    """Whether the threads that receive datagrams may decide MEPs: with one CPU thread, for plain decisions."""
+    latency = config.latency
+    return (
+        latency.serial
+        and latency.decisions_first
+        and config.udp.endpoint is not None
+        and config.pipeline.threads == 1
+        and gpu is None
+        and not config.decisions.lists
+    )
+
+
 def held_seconds(config: NodeConfig) -> float:
     """Longest time that computed slices wait for a combiner; 0 without one."""
     combiner = config.combiner

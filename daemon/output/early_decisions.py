@@ -94,6 +94,20 @@ class EarlyDecisions:
         self._left = batch
         return True
 
+    @property
+    def has_writer(self) -> bool:
+        """Whether messages have nothing but a decision."""
+        return self._writer is not None
+
+    def leave_directly(self, run: int, mep: int, first_event: int, n_events: int, tck: int, rows: DecisionRows) -> bool:
+        """Send the decision of a complete MEP before it is built, in any thread; False if it was not sent.
+
+        The caller knows that `leave_at_once` would send it, and calls `leave` with its batch later.
+        """
+        writer = self._writer
+        assert writer is not None
+        return self._send_written(lambda seq: writer.write(run, mep, seq, first_event, n_events, tck, *rows))
+
     @staticmethod
     def _written(writer: DecisionWriter, run: int, mep: MepRecord, tck: int, rows: DecisionRows, seq: int) -> bytes:
         return writer.write(run, mep.mep, seq, mep.first_event, mep.n_events, tck, *rows)
@@ -103,7 +117,7 @@ class EarlyDecisions:
 
         A batch with decisions that another session might not repeat comes back as it is.
         """
-        if self._left is computed.batch:
+        if self._left is computed.batch or computed.batch.direct is not None:
             self._left = None
             decided = self._gatherer.decide(computed)
             return replace(decided, n_sent=len(decided.decisions))

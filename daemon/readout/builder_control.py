@@ -92,6 +92,8 @@ class BuilderControl:
         self._clock_ns = clock_ns
         self.when_opened: list[Callable[[int], None]] = []
         """Called with a run that an operator starts; 0: any run."""
+        self.when_freed: list[Callable[[], None]] = []
+        """Called after a slot was freed."""
         self._awaited: tuple[int, tuple[AwaitedFeeder, ...]] = (0, ())
         self._silent_from_ns = 0
         """Time at which the next feeder counts as silent if no message comes."""
@@ -118,6 +120,7 @@ class BuilderControl:
     def feeder_spoke(self, now_ns: int) -> None:
         """Note a message of a feeder: it may change the awaited feeders or the state of the run."""
         self._silent_from_ns = 0
+        self.builder.before_refusals()
         self.builder.wake_by(now_ns + SOON_NS)
 
     # Pipeline and time
@@ -129,6 +132,8 @@ class BuilderControl:
     def slot_freed(self, batch: Batch) -> None:
         """Free the slot of a batch whose kept data are gathered."""
         self.handle(SlotFreed(batch.slot))
+        for follow in self.when_freed:
+            follow()
 
     def batch_done(self, batch: Batch) -> None:
         """Acknowledge a batch whose decisions are sent and whose events are stored."""

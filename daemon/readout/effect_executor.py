@@ -1,6 +1,7 @@
 """Carries out the effects of the event builder: batches to the pipeline, credits and refusals to the feeders."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from hltnode.daemon.common.log import get_logger
@@ -8,7 +9,9 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import MepStage
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Batch,
+    BatchTimes,
     CloseMep,
+    DirectTimes,
     Effect,
     GrantCredit,
     MepRecord,
@@ -82,6 +85,8 @@ class EffectExecutor:
         """Times of the last refusals, by feeder, run, reason, source and MEP."""
         self.waited_ns = 0
         """Time from the first datagram of a MEP until its fragments are handed over; 0 for other input."""
+        self.direct: DirectTimes | None = None
+        """The MEP whose fragments are handed over was decided directly."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order, except `Place`, which the receiver has carried out before."""
@@ -91,7 +96,7 @@ class EffectExecutor:
                 self._reject(effect)
             elif isinstance(effect, CloseMep):
                 record = effect.record
-                record.closed_ns = self._clock_ns()
+                record.closed_ns = self._clock_ns() if self.direct is None else self.direct.joined_ns
                 record.first_ns = self._true_time_of(record.opened_ns) - self.waited_ns
                 closed.append(record)
                 if self._taps and self._registry.current is not None:
@@ -100,13 +105,20 @@ class EffectExecutor:
                 if effect.record.missing:
                     self._incomplete(effect.record)
             elif isinstance(effect, SealSlot):
-                effect.batch.times.sealed_ns = self._clock_ns()
-                self._submit(effect.batch)
+                self._submit(self._sealed(effect.batch))
             elif isinstance(effect, GrantCredit):
                 self._connections.send(self._registry.identities(effect.run), Credit(effect.run, effect.meps))
         # A batch that was submitted does not wait for the metrics.
         for record in closed:
             self._counters.mep_stages[MepStage.BUILD].observe((record.closed_ns - record.first_ns) * 1e-9)
+
+    def _sealed(self, batch: Batch) -> Batch:
+        if self.direct is None:
+            batch.times.sealed_ns = self._clock_ns()
+            return batch
+        joined_ns, computed_ns, sent_ns = self.direct
+        times = BatchTimes(joined_ns, joined_ns, computed_ns, computed_ns, published_ns=sent_ns)
+        return replace(batch, times=times, direct=self.direct)
 
     def _reject(self, reject: Reject) -> None:
         owner = self._registry.owner_of(reject.run, reject.source)

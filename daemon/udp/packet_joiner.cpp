@@ -341,6 +341,7 @@ JoinedMep* PacketJoiner::new_mep(const Entry& entry, const Datagram& datagram, i
     for (JoinedPart& part : mep->parts) {
         part.n_packets = part.n_bank_bytes = part.highest = 0;
         part.is_in_order = true;
+        part.is_laid_out = false;
         part.frame_size = 0;
         for (JoinedPart::Packet& packet : part.packets) packet.has_arrived = false;
     }
@@ -533,16 +534,19 @@ void PacketJoiner::finish(JoinedMep& mep, uint64_t mep_id, uint64_t token) const
     for (std::size_t column = 0; column < sources_.size(); ++column) {
         JoinedPart& part = mep.parts[column];
         if (!part.n_packets) continue;
-        if (!part.is_in_order) order_banks(part);
         uint8_t* const base = part.bytes.get();
         part.frame_at = head_size_ - frame_header_size - mfp_data_at(n);
         uint8_t* const frame = base + part.frame_at;
         uint8_t* const mfp = frame + frame_header_size;
-        // Arrays of fewer events end where the banks begin; they move to the right, the last one first.
-        std::memmove(mfp + mfp_sizes_at(n), base + frame_header_size + mfp_sizes_at(n_all), 2 * n);
-        std::memmove(mfp + mfp_header_size, base + frame_header_size + mfp_header_size, n);
-        std::memset(mfp + mfp_header_size + n, 0, mfp_sizes_at(n) - mfp_header_size - n);
-        std::memset(mfp + mfp_sizes_at(n) + 2 * n, 0, mfp_data_at(n) - mfp_sizes_at(n) - 2 * n);
+        if (!part.is_laid_out) {
+            if (!part.is_in_order) order_banks(part);
+            // Arrays of fewer events end where the banks begin; they move to the right, the last one first.
+            std::memmove(mfp + mfp_sizes_at(n), base + frame_header_size + mfp_sizes_at(n_all), 2 * n);
+            std::memmove(mfp + mfp_header_size, base + frame_header_size + mfp_header_size, n);
+            std::memset(mfp + mfp_header_size + n, 0, mfp_sizes_at(n) - mfp_header_size - n);
+            std::memset(mfp + mfp_sizes_at(n) + 2 * n, 0, mfp_data_at(n) - mfp_sizes_at(n) - 2 * n);
+            part.is_laid_out = true;
+        }
         const auto size = static_cast<uint32_t>(mfp_data_at(n) + part.n_bank_bytes);
         put_u16(mfp, mfp_magic);
         put_u16(mfp + 2, static_cast<uint16_t>(n));

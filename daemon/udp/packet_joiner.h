@@ -56,6 +56,7 @@ struct JoinedPart {
     uint32_t n_packets = 0, n_bank_bytes = 0;
     uint32_t highest = 0;  // highest place of an arrived packet
     bool is_in_order = true, is_complete = false;
+    bool is_laid_out = false;  // by `finish`
     uint8_t version = 0, align = 0;
     std::size_t frame_at = 0, frame_size = 0;  // set by `finish`
 };
@@ -94,9 +95,10 @@ class PacketJoiner {
     JoinedMep* next_ready();
     void give_back(JoinedMep* mep);
     bool has_ready() const { return !ready_.empty(); }
+    JoinedMep& first_ready() { return *ready_.front(); }
 
-    // Writes the headers and puts reordered banks in order. `parts` without a packet stay without a frame. Needs no
-    // lock.
+    // Writes the headers and puts reordered banks in order. `parts` without a packet stay without a frame. It may be
+    // called again, for another id or token. Needs no lock.
     void finish(JoinedMep& mep, uint64_t mep_id, uint64_t token) const;
 
     // Accepts only this run. Without a run, that of the next datagram of a sender is accepted, unless it has ended.

@@ -16,13 +16,19 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import UdpRefusal
 from hltnode.daemon.common.zmq_sockets import BUDGET_NS, BindError
 from hltnode.daemon.configuration.input_sections import UdpSection, udp_address
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.event_building.stimuli_and_effects import DirectTimes
 from hltnode.daemon.monitoring.counters import UdpCounters
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.udp.local_feeder import LocalFeeder
+from hltnode.processing.framework.backends._executor import DirectBatch
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
 LOG_INTERVAL_NS = 10_000_000_000
+LONGEST_WAIT_NS = 1_000_000
+"""For the end of a direct computation, before something that may refuse its MEP. A longer one is not used."""
 
 log = get_logger("udp")
 
@@ -77,9 +83,45 @@ class UdpReceiver:
             )
         except OSError as error:
             raise BindError(settings.endpoint, error.errno) from error
+        self._may_decide: Callable[[int], int] | None = None
+        self.has_stopped = True
+        """False after `close` if a kernel hangs in a thread of the intake."""
         # Late datagrams of a run that has ended must not begin it again; an operator may.
         control.when_opened.append(self._intake.reopen_run)
         self.endpoint = f"udp://{settings.endpoint.removeprefix('udp://').rpartition(':')[0]}:{self._intake.port}"
+
+    def decide_directly(
+        self,
+        batch: DirectBatch,
+        begin: Callable[[], object],
+        may_decide: Callable[[int], int],
+        send: Callable[[int, int, int], bool],
+        config: NodeConfig,
+    ) -> None:
+        """Have MEPs decided in the receiving threads while the node has nothing else to do. Call it before `start`.
+
+        Args:
+            batch: of a direct workspace.
+            begin: called in each of these threads at its start.
+            may_decide: returns one more than the largest MEP id of a run that may be decided now.
+            send: as of `UdpIntake.decide_directly`.
+        """
+        self._may_decide = may_decide
+        self._intake.decide_directly(
+            batch.address,
+            batch,
+            begin,
+            send,
+            mep_bytes=config.builder.max_mep_bytes,
+            mfp_bytes=config.network.max_frame_bytes - HEADER_SIZE,
+            deadline_ns=config.latency.deadline_us * 1_000,
+        )
+        self._builder.before_refusals = self._deliver_decided
+        self._control.when_freed.append(self._arm)
+
+    def direct_since_ns(self) -> int:
+        """When a receiving thread began to compute; 0: none does. Any thread."""
+        return self._intake.computes_since_ns
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to receive."""
@@ -98,7 +140,8 @@ class UdpReceiver:
         if self._loop is not None:
             self._loop.remove_reader(self._intake.fileno())
             self._loop = None
-        self._intake.stop()
+        self._deliver_decided()
+        self.has_stopped = self._intake.stop()
         # Datagrams that were discarded since the last tick were not discarded because the node stops.
         self._count()
         run = self._intake.run
@@ -127,6 +170,7 @@ class UdpReceiver:
         if self._joins_run(clock.now_ns):
             is_done = self._hand_over(end_ns)
             self._follow_run(clock.now_ns)
+            self._arm()
         if not is_done:
             self.schedule()
         return is_done
@@ -155,29 +199,59 @@ class UdpReceiver:
             log.warning("udp_run_refused", run=run, text=self._feeder.refusal, left_out=left_out)
         return False
 
+    def _arm(self) -> None:
+        """Allow the next MEP to be decided directly, if it is certain to get a batch of its own."""
+        builder, run = self._builder, self._intake.run
+        if (
+            self._may_decide is not None
+            and run is not None
+            and self._feeder.run == run
+            and builder.run == run
+            and builder.is_empty
+            and not builder.closed
+            and builder.window.outstanding > 0
+            and len(builder.sources) == len(self._sources)
+        ):
+            self._intake.arm(min(self._may_decide(run), builder.floor + builder.span))
+
+    def _deliver_decided(self) -> None:
+        """Hand over a MEP that is decided, before something could refuse it."""
+        if self._may_decide is None or not self._intake.disarm(LONGEST_WAIT_NS):
+            return
+        self._handler.begin_turn()
+        end_ns = time.monotonic_ns() + BUDGET_NS
+        try:
+            while (outcome := self._receive(end_ns)) is Outcome.LEFT:
+                pass
+            if outcome not in (Outcome.COMPLETE, Outcome.ENDED):
+                log.critical("decided_mep_not_built", run=self._intake.run, mep=self._intake.next_mep)
+        finally:
+            self._executor.waited_ns, self._executor.direct = 0, None
+
     def _hand_over(self, end_ns: int) -> bool:
         try:
-            return self._hand_over_until(end_ns)
+            while time.monotonic_ns() < end_ns:
+                if self._receive(end_ns) in (Outcome.EMPTY, Outcome.PAUSED):
+                    return True
+            return False
         finally:
-            self._executor.waited_ns = 0
+            self._executor.waited_ns, self._executor.direct = 0, None
 
-    def _hand_over_until(self, end_ns: int) -> bool:
+    def _receive(self, end_ns: int) -> Outcome:
         clock, intake, handler, builder = self._handler.clock, self._intake, self._handler, self._builder
-        while time.monotonic_ns() < end_ns:
-            # During a drain, MEPs of credits that were granted before still count.
-            may_open = not builder.closed and builder.run == intake.run and builder.window.outstanding > 0
-            outcome = intake.receive(clock.now_ns, clock.true_ns, end_ns, int(may_open))
-            self._executor.waited_ns = max(0, clock.true_ns - intake.first_ns)
-            handler.taken(outcome)
-            if outcome is Outcome.LEFT:
-                handler.frame_arrived(intake.left_frame())
-            elif outcome is Outcome.ENDED:
-                self._control.close_incomplete(intake.last_mep)
-            elif outcome is Outcome.FAILED:
-                raise OSError(errno.EIO, "a UDP socket cannot be read")
-            elif outcome is not Outcome.COMPLETE:
-                return True
-        return False
+        # During a drain, MEPs of credits that were granted before still count.
+        may_open = not builder.closed and builder.run == intake.run and builder.window.outstanding > 0
+        outcome = intake.receive(clock.now_ns, clock.true_ns, end_ns, int(may_open))
+        self._executor.waited_ns = max(0, clock.true_ns - intake.first_ns)
+        self._executor.direct = None if (times := intake.decided) is None else DirectTimes(*times)
+        handler.taken(outcome)
+        if outcome is Outcome.LEFT:
+            handler.frame_arrived(intake.left_frame())
+        elif outcome is Outcome.ENDED:
+            self._control.close_incomplete(intake.last_mep)
+        elif outcome is Outcome.FAILED:
+            raise OSError(errno.EIO, "a UDP socket cannot be read")
+        return outcome
 
     def _follow_run(self, now_ns: int) -> None:
         intake, builder = self._intake, self._builder

@@ -29,6 +29,8 @@ namespace {
 // Datagrams of one system call; 64 of 2 KiB stay in the second cache.
 constexpr unsigned batch = 64;
 constexpr int64_t longest_sleep_ns = 500'000'000;
+// A kernel that takes longer at the end hangs. Only short batches are decided directly.
+constexpr int64_t longest_kernel_ns = 2'000'000'000;
 
 int64_t now_ns()
 {
@@ -122,7 +124,12 @@ UdpIntake::UdpIntake(std::shared_ptr<FragmentIntake> intake, const std::string& 
     }
 }
 
-UdpIntake::~UdpIntake() { stop(); }
+UdpIntake::~UdpIntake()
+{
+    // Threads that end may need the interpreter.
+    const nb::gil_scoped_release release;
+    stop();
+}
 
 void UdpIntake::close_sockets()
 {
@@ -137,17 +144,25 @@ void UdpIntake::start()
     for (Socket& socket : sockets_) threads_.emplace_back([this, &socket] { receive_datagrams(socket); });
 }
 
-void UdpIntake::stop()
+bool UdpIntake::stop()
 {
     stopping_ = true;
     if (!threads_.empty()) signal(stop_);
+    if (direct_ && !direct_->ends_within(mutex_, longest_kernel_ns)) {
+        for (std::thread& thread : threads_) thread.detach();
+        threads_.clear();
+        return false;
+    }
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
     close_sockets();
+    return true;
 }
 
 void UdpIntake::receive_datagrams(Socket& socket)
 {
+    std::optional<DirectDecisions::ThreadState> interpreter;
+    if (direct_) interpreter.emplace(*direct_);
     // One byte more than the longest datagram tells that one is longer.
     const std::size_t stride = datagram_bytes_ + 1;
     std::vector<uint8_t> bytes(batch * stride);
@@ -203,7 +218,7 @@ void UdpIntake::receive_datagrams(Socket& socket)
                     }
             }
             const int64_t arrived_ns = now_ns();
-            bool was_empty, has_ready;
+            bool was_empty, has_ready, is_claimed;
             {
                 const std::lock_guard lock(mutex_);
                 was_empty = !joiner_.has_ready();
@@ -211,7 +226,9 @@ void UdpIntake::receive_datagrams(Socket& socket)
                     joiner_.take(address_of(from[i]), bytes.data() + i * stride, messages[i].msg_len, arrived_ns);
                 joiner_.tick(arrived_ns);
                 has_ready = joiner_.has_ready();
+                is_claimed = direct_ && has_ready && direct_->claim(joiner_, joiner_.first_ready());
             }
+            if (is_claimed) direct_->decide(mutex_);
             if (was_empty && has_ready) signal(wake_);
             // Full batches may come for ever; the node must be able to stop.
         } while (n == static_cast<int>(batch) && !stopping_);
@@ -224,10 +241,19 @@ void UdpIntake::welcome(uint64_t first_mep, uint64_t token)
     token_ = token;
 }
 
+void UdpIntake::arm(uint64_t below)
+{
+    const std::lock_guard lock(mutex_);
+    if (direct_ && !mep_ && !joiner_.has_ready() && next_mep_ < below) direct_->arm(next_mep_, token_);
+}
+
 bool UdpIntake::take_next()
 {
     const std::lock_guard lock(mutex_);
+    // The thread that decides the next MEP wakes the event loop afterwards.
+    if (direct_ && direct_->is_busy()) return false;
     mep_ = joiner_.next_ready();
+    if (mep_) decided_ = direct_ ? direct_->take() : std::nullopt;
     return mep_ != nullptr;
 }
 
@@ -329,8 +355,16 @@ void UdpIntake::discard_rest()
     joiner_.discarded += n_packets;
 }
 
+void UdpIntake::forget_decided()
+{
+    disarm(0);
+    const std::lock_guard lock(mutex_);
+    if (direct_) direct_->take();
+}
+
 void UdpIntake::leave_run()
 {
+    forget_decided();
     discard_rest();
     const std::lock_guard lock(mutex_);
     joiner_.leave_run();
@@ -338,6 +372,7 @@ void UdpIntake::leave_run()
 
 void UdpIntake::end_run()
 {
+    forget_decided();
     discard_rest();
     const std::lock_guard lock(mutex_);
     joiner_.end_run();
@@ -396,7 +431,39 @@ void add_udp_intake(nb::module_& module)
             nb::arg("receive_bytes"), nb::arg("packets_per_mep"), nb::arg("events_per_packet"), nb::arg("open_meps"),
             nb::arg("datagram_bytes"), nb::arg("flush_ns"), nb::arg("sources"), nb::arg("senders"))
         .def("start", &UdpIntake::start)
-        .def("stop", &UdpIntake::stop, nb::call_guard<nb::gil_scoped_release>())
+        .def("stop",
+             [](UdpIntake& self) {
+                 bool has_stopped;
+                 {
+                     const nb::gil_scoped_release release;
+                     has_stopped = self.stop();
+                 }
+                 // It has references to Python objects. A thread that hangs needs it, and the intake, for ever.
+                 if (has_stopped)
+                     self.forget_direct();
+                 else
+                     nb::find(self).inc_ref();
+                 return has_stopped;
+             })
+        .def(
+            "decide_directly",
+            [](UdpIntake& self, std::uintptr_t address, nb::object batch, nb::object begin, nb::object send,
+               std::size_t mep_bytes, std::size_t mfp_bytes, int64_t deadline_ns) {
+                const DirectDecisions::Limits limits{mep_bytes, mfp_bytes, deadline_ns};
+                self.decide_directly(std::make_unique<DirectDecisions>(address, std::move(batch), std::move(begin),
+                                                                       std::move(send), limits));
+            },
+            nb::arg("address"), nb::arg("batch"), nb::arg("begin"), nb::arg("send"), nb::kw_only(),
+            nb::arg("mep_bytes"), nb::arg("mfp_bytes"), nb::arg("deadline_ns"))
+        .def("arm", &UdpIntake::arm, nb::arg("below"))
+        .def("disarm", &UdpIntake::disarm, nb::arg("longest_ns"), nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("decided",
+                     [](const UdpIntake& self) -> nb::object {
+                         const auto& times = self.decided();
+                         if (!times) return nb::none();
+                         return nb::make_tuple(times->joined_ns, times->computed_ns, times->sent_ns);
+                     })
+        .def_prop_ro("computes_since_ns", &UdpIntake::computes_since_ns)
         .def("fileno", &UdpIntake::descriptor)
         .def("welcome", &UdpIntake::welcome, nb::arg("first_mep"), nb::arg("token"))
         .def(
@@ -408,8 +475,8 @@ void add_udp_intake(nb::module_& module)
             nb::call_guard<nb::gil_scoped_release>())
         .def("left_frame", &UdpIntake::left_frame)
         .def("counts", &UdpIntake::counts)
-        .def("leave_run", &UdpIntake::leave_run)
-        .def("end_run", &UdpIntake::end_run)
+        .def("leave_run", &UdpIntake::leave_run, nb::call_guard<nb::gil_scoped_release>())
+        .def("end_run", &UdpIntake::end_run, nb::call_guard<nb::gil_scoped_release>())
         .def("reopen_run", &UdpIntake::reopen_run, nb::arg("run"))
         .def_prop_ro("following_run", &UdpIntake::following_run)
         .def_prop_ro("run", &UdpIntake::run)

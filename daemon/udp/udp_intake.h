@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "../readout/fragment_intake.h"
+#include "direct_decisions.h"
 #include "packet_joiner.h"
 
 class UdpIntake {
@@ -28,8 +30,8 @@ class UdpIntake {
 
     void start();
 
-    // Ends the threads and closes the sockets.
-    void stop();
+    // Ends the threads and closes the sockets. False if a kernel hangs in a thread: then this object must stay.
+    bool stop();
 
     // Becomes readable when a MEP is ready. `receive` clears it.
     int descriptor() const { return wake_; }
@@ -41,6 +43,20 @@ class UdpIntake {
     // Hands over at most `n_meps` ready MEPs, as SocketIntake::receive. `ended`: all that arrived of the MEP `last_mep`
     // is handed over, and it is not complete.
     Outcome receive(const ReadingTimes& times, std::size_t n_meps);
+
+    // Has MEPs decided directly while `arm` allows it. Call it before `start`.
+    void decide_directly(std::unique_ptr<DirectDecisions> direct) { direct_ = std::move(direct); }
+    void forget_direct() { direct_.reset(); }  // after `stop`
+
+    // Allows the receiving thread to decide the next MEP if its id is below `below` and no other MEP is ready.
+    void arm(uint64_t below);
+
+    // Ends that permission; see DirectDecisions::disarm.
+    bool disarm(int64_t longest_ns) { return direct_ && direct_->disarm(mutex_, longest_ns); }
+
+    // The times of the MEP that was handed over last, if it was decided directly.
+    const std::optional<DirectDecisions::Times>& decided() const { return decided_; }
+    int64_t computes_since_ns() const { return direct_ ? direct_->since_ns() : 0; }
 
     // The frame that Python must handle.
     nanobind::object left_frame();
@@ -72,6 +88,7 @@ class UdpIntake {
     void receive_datagrams(Socket& socket);
     void close_sockets();
     bool take_next();
+    void forget_decided();
     void give_back();
     void discard_rest();
 
@@ -85,6 +102,8 @@ class UdpIntake {
     std::size_t datagram_bytes_;
     uint16_t port_ = 0;
     int wake_ = -1, stop_ = -1;
+    std::unique_ptr<DirectDecisions> direct_;
+    std::optional<DirectDecisions::Times> decided_;
     // The MEP that is handed over, in the thread of the event loop.
     JoinedMep* mep_ = nullptr;
     std::size_t column_ = 0;

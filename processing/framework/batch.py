@@ -170,7 +170,7 @@ class BatchTables:
         self.mep_rows = mep_rows
         self.event_rows = event_rows
         self.event_flags = event_flags
-        self._writer = TableWriter(
+        self.writer = TableWriter(
             header=header.ctypes.data,
             mfp_rows=mfp_rows.ctypes.data,
             mep_rows=mep_rows.ctypes.data,
@@ -188,4 +188,4 @@ class BatchTables:
         Returns the number of bytes of `data` that they use. Raises ValueError if the batch exceeds the limits of the
         tables, or a MFP is outside of `data`.
         """
-        return self._writer.fill([(mep.n_events, mep.flags, mep.places) for mep in meps], data)
+        return self.writer.fill([(mep.n_events, mep.flags, mep.places) for mep in meps], data)

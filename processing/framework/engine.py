@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends._executor import DirectBatch
 from hltnode.processing.framework.backends.interface import (
     Backend,
     DeviceMemory,
@@ -396,6 +397,14 @@ class Workspace:
         nothing was computed: the workspace is not a direct one, the back end is a GPU, or the host evaluates kernels.
         """
         return self.queue.compute_directly()
+
+    @property
+    def compiled_batch(self) -> DirectBatch | None:
+        """The batch, for compiled code that writes a MEP into it and computes it in its own thread; then read `output`.
+
+        None where `compute_directly` computes nothing.
+        """
+        return self.queue.direct_batch(self._tables.writer, self.input_data)
 
     def compute_here(self) -> bool:
         """Compute the sealed batch in the calling thread and the others of the back end; then read `output`.

@@ -175,6 +175,10 @@ class FakeWorkspace:
         return Timings(1e-4, self._behaviour.seconds, 1e-4)
 
     @property
+    def compiled_batch(self) -> None:
+        return None
+
+    @property
     def decision_rows(self) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32]]:
         output = self.output
         return output.accepted, output.lines, output.flags

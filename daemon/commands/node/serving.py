@@ -32,7 +32,7 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.node.sizing import batch_limits, names_of_lists, request_batch_limits
+from hltnode.daemon.node.sizing import batch_limits, decides_directly, names_of_lists, request_batch_limits
 from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
@@ -109,7 +109,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
         engine = chain.create_engine(
             backend, geometry, trigger, batch_limits(config), with_lists=names_of_lists(config)
         )
-        engine.require_memory(pipeline.slots)
+        engine.require_memory(pipeline.slots + decides_directly(config, backend.gpu))
         request_engine = None
         if config.requests.endpoint is not None:
             request_engine = chain.create_engine(backend, geometry, trigger, request_batch_limits(config))

@@ -155,6 +155,11 @@ COMPUTING = (
         "Decisions that were sent before files and journal (latency.decisions_first).",
         lambda r: r.counters.decisions_first,
     ),
+    counter(
+        "decisions_sent_directly",
+        "Decisions among them that were sent by the thread that received the last datagram of their MEP.",
+        lambda r: r.counters.decisions_directly,
+    ),
     counters(
         "objects",
         "Objects found in events, by collection of the chain.",

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends import _executor
+from hltnode.processing.framework.backends._executor import DirectBatch, TableWriter
 from hltnode.processing.framework.backends.cpu_compiler import compile_kernel, compiled_library, library_key
 from hltnode.processing.framework.backends.host_memory import available_bytes
 from hltnode.processing.framework.backends.interface import (
@@ -141,6 +142,11 @@ class CpuQueue:
             part.program.run_directly()
         self._timings = Timings(0.0, time.perf_counter() - begin, 0.0)
         return True
+
+    def direct_batch(self, tables: TableWriter, input_data: NDArray[np.uint8]) -> DirectBatch | None:
+        if self._direct is None:
+            return None
+        return DirectBatch([part.program for part in self._direct], tables, input_data)
 
     def compute_here(self) -> bool:
         if self._batch is not None:

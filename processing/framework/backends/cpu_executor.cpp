@@ -14,6 +14,7 @@
 //
 // With several threads, events and parts run in the order of event_order.h.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <time.h>
@@ -33,6 +34,7 @@
 #include <vector>
 
 #include "batch_tables.h"
+#include "framework/backends/direct_batch.h"
 #include "framework/backends/event_order.h"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
@@ -601,6 +603,45 @@ class Executor {
     bool stopping_ = false;
 };
 
+// The tables and the programs of a direct workspace, for compiled code of other modules. Python keeps both alive.
+class DirectBatch {
+  public:
+    DirectBatch(const nb::list& programs, TableWriter& tables,
+                const nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& input)
+        : tables_(tables), functions_{this, input.data(), input.shape(0), &write_tables, &compute}
+    {
+        for (const nb::handle each : programs) {
+            programs_.push_back(&nb::cast<Program&>(each));
+            if (!programs_.back()->serves(1)) throw std::invalid_argument("a program without memory for a thread");
+        }
+    }
+    DirectBatch(const DirectBatch&) = delete;
+    DirectBatch& operator=(const DirectBatch&) = delete;
+
+    std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(&functions_); }
+
+  private:
+    static bool write_tables(void* self, uint32_t n_events, const hlt::mfp_place* places, std::size_t n_places)
+    {
+        auto& batch = *static_cast<DirectBatch*>(self);
+        try {
+            batch.tables_.fill({{n_events, 0, places, n_places}}, batch.functions_.input, batch.functions_.input_bytes);
+        } catch (const nb::builtin_exception&) {
+            return false;
+        }
+        return true;
+    }
+
+    static void compute(void* self)
+    {
+        for (Program* const program : static_cast<DirectBatch*>(self)->programs_) program->run_directly();
+    }
+
+    TableWriter& tables_;
+    std::vector<Program*> programs_;
+    hlt::direct_batch functions_;
+};
+
 }  // namespace
 
 NB_MODULE(_executor, module)
@@ -625,6 +666,13 @@ NB_MODULE(_executor, module)
              "Run one batch in the calling thread")
         .def("take_nanoseconds", &Program::take_nanoseconds,
              "Processor time of each step since the last call, profiled runs only");
+
+    nb::class_<DirectBatch>(module, "DirectBatch", "The batch of a direct workspace, for compiled code")
+        .def(nb::init<const nb::list&, TableWriter&,
+                      const nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>&>(),
+             nb::arg("programs"), nb::arg("tables"), nb::arg("input"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+             nb::keep_alive<1, 4>())
+        .def_prop_ro("address", &DirectBatch::address, "Address of its hlt::direct_batch");
 
     module.def(
         "event_order",

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends._executor import DirectBatch, TableWriter
 from hltnode.processing.framework.backends.cuda_device import CudaDevice
 from hltnode.processing.framework.backends.cuda_errors import NOT_READY, OUT_OF_MEMORY, cuda_calls, size_of
 from hltnode.processing.framework.backends.cuda_installation import check_launch, checked_device
@@ -158,6 +159,9 @@ class CudaQueue:
 
     def compute_directly(self) -> bool:
         return False
+
+    def direct_batch(self, tables: TableWriter, input_data: NDArray[np.uint8]) -> DirectBatch | None:  # noqa: ARG002
+        return None
 
     def compute_here(self) -> bool:
         return False

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends._executor import DirectBatch, TableWriter
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import Grid
 
@@ -158,6 +159,9 @@ class Queue(Protocol):
 
         False if nothing was computed: the back end has no such threads, or the queue was not made for it.
         """
+
+    def direct_batch(self, tables: TableWriter, input_data: NDArray[np.uint8], /) -> DirectBatch | None:
+        """The same for compiled code, which writes the tables, too. None where `compute_directly` computes nothing."""
 
     def compute_here(self) -> bool:
         """Compute a batch in the calling thread, after the batches of other queues; its results are there at once.

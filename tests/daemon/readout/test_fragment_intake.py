@@ -61,6 +61,9 @@ ERROR_TYPES = {2: "MISSING", 254: "THROTTLED", 77: "NEVER_SENT"}
 """Two of the types of `FrameSource`, and another one."""
 NO_BANK = 255
 STEPS = 400
+COVERING = range(6)
+"""Seeds that complete many MEPs in compiled code. Some of the others refuse most frames."""
+SEEDS = [*COVERING, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(len(COVERING), 600))]
 # A frame has several pieces, and a group several frames.
 PIECE_BYTES = 64
 THREADS = (1, 3)
@@ -332,7 +335,9 @@ def counted_in_compiled_code(monkeypatch: pytest.MonkeyPatch, readout: Readout) 
     return complete
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 600))])
+@pytest.mark.parametrize(
+    "seed", [*COVERING, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(len(COVERING), 600))]
+)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("refusal", RULES)
 def test_frames_of_shared_memory_are_handled_as_in_python(
@@ -341,11 +346,13 @@ def test_frames_of_shared_memory_are_handled_as_in_python(
     compiled = Readout(threads, refusal)
     complete = counted_in_compiled_code(monkeypatch, compiled)
     drive(seed, STEPS, from_memory, from_memory_in_python, compiled, Readout(refusal=refusal))
-    assert len(complete) > STEPS // 40, complete
+    assert seed not in COVERING or len(complete) > STEPS // 40, complete
 
 
 @pytest.mark.loopback
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 600))])
+@pytest.mark.parametrize(
+    "seed", [*COVERING, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(len(COVERING), 600))]
+)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("refusal", RULES)
 async def test_frames_of_the_socket_are_handled_as_in_python(
@@ -368,7 +375,7 @@ async def test_frames_of_the_socket_are_handled_as_in_python(
 
         drive(seed, STEPS, through_the_socket, in_python, compiled, Readout(refusal=refusal))
         receiver.close()
-    assert len(complete) > STEPS // 40, complete
+    assert seed not in COVERING or len(complete) > STEPS // 40, complete
 
 
 def frame_of_size(source: int, size: int) -> bytes:

@@ -23,6 +23,8 @@ void put(const T& value)
 void hand_over(PacketJoiner& joiner, uint64_t& mep_id)
 {
     while (JoinedMep* const mep = joiner.next_ready()) {
+        // A MEP that was computed before may get another id and token.
+        joiner.finish(*mep, mep_id + 1000, 1);
         joiner.finish(*mep, mep_id++, 77);
         for (const JoinedPart& part : mep->parts) {
             if (!part.frame_size) continue;
