@@ -73,6 +73,8 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "alice/tpc/candidates/count_v0s_cpu.h"
+#include "alice/tpc/candidates/find_v0s_cpu.h"
 #include "alice/tpc/merging/fit/fit_merged_tracks_cpu.h"
 #include "alice/tpc/merging/links/find_turns_cpu.h"
 #include "alice/tpc/merging/links/link_segments_cpu.h"
@@ -89,5 +91,7 @@
     X(tpc_describe_segments) \
     X(tpc_link_segments) \
     X(tpc_find_turns) \
-    X(tpc_fit_merged_tracks)
+    X(tpc_fit_merged_tracks) \
+    X(tpc_count_v0s) \
+    X(tpc_find_v0s)
 #endif
