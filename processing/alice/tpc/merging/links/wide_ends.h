@@ -68,10 +68,10 @@ class wide_ends {
     }
 
   private:
-    uint32_t n_ = 0, end_[capacity + 2u * n_wide];
-    float x_[capacity + 2u * n_wide] = {}, y_[capacity + 2u * n_wide] = {};
-    float along_x_[capacity + 2u * n_wide] = {}, along_y_[capacity + 2u * n_wide] = {};
-    float dd_[capacity + 2u * n_wide] = {}, ff_[capacity + 2u * n_wide] = {};
+    uint32_t n_ = 0, end_[capacity + n_wide];
+    float x_[capacity + n_wide] = {}, y_[capacity + n_wide] = {};
+    float along_x_[capacity + n_wide] = {}, along_y_[capacity + n_wide] = {};
+    float dd_[capacity + n_wide] = {}, ff_[capacity + n_wide] = {};
 };
 
 /// The segments of an event by bins, their ends, and a limit of chi2.
