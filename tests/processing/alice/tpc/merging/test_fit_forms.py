@@ -170,10 +170,10 @@ def test_tracks_of_many_segments_fill_what_a_form_holds() -> None:
     segments = Segments(rng, lengths, [0] * MAX_SEGMENTS)
     segments.hits["row"] = np.tile(np.arange(N_ROWS), MAX_SEGMENTS)
     segments.tracks["x"] = GEOMETRY.row_x[0]
-    lists = [rng.permutation(MAX_SEGMENTS).tolist() for _ in range(6 * MERGING_PARTS)]
-    runs = [MAX_SEGMENTS if i % 7 else 1 for i in range(len(lists))]
-    both_forms(fit_merged_tracks, merged_of(segments, lists, runs), MERGED)
-    assert 6 * MAX_SEGMENTS * N_ROWS > LISTED - 2 * MAX_SEGMENTS * N_ROWS
+    segments.clusters = np.arange(len(segments.hits), dtype=np.uint32)  # none is shared
+    lists = [rng.permutation(MAX_SEGMENTS).tolist() for _ in range(8 * MERGING_PARTS)]
+    both_forms(fit_merged_tracks, merged_of(segments, lists, [MAX_SEGMENTS] * len(lists)), MERGED)
+    assert 8 * MAX_SEGMENTS * N_ROWS > LISTED
 
 
 def test_the_library_has_both_forms() -> None:
