@@ -53,7 +53,10 @@ SMALL_EVENTS = 64
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 """Simulated pp events, and how many of them are in a batch."""
 TURNS = 3
-FORMS = ("tpc_find_neighbours", "tpc_construct_tracklets", "tpc_select_tracks")
+FORMS = (
+    *("tpc_find_neighbours", "tpc_construct_tracklets", "tpc_select_tracks"),
+    *("tpc_describe_segments", "tpc_fit_merged_tracks", "tpc_count_v0s"),
+)
 TARGETS = {"neighbours": 20.0, "threads": 1.8, "forms": 2.0}
 MOST_US_PER_CLUSTER = 0.5
 MOST_EXPONENT = 1.1

@@ -75,8 +75,12 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "alice/tpc/candidates/count_v0s_cpu.h"
+#include "alice/tpc/candidates/find_v0s_cpu.h"
+#include "alice/tpc/merging/fit/fit_merged_tracks_cpu.h"
 #include "alice/tpc/merging/links/find_turns_cpu.h"
 #include "alice/tpc/merging/links/link_segments_cpu.h"
+#include "alice/tpc/merging/segments/describe_segments_cpu.h"
 #include "alice/tpc/seeds/find_neighbours_cpu.h"
 #include "alice/tpc/tracks/construct_tracklets_cpu.h"
 #include "alice/tpc/tracks/select_tracks_cpu.h"
@@ -86,6 +90,10 @@
     X(tpc_find_neighbours) \
     X(tpc_construct_tracklets) \
     X(tpc_select_tracks) \
+    X(tpc_describe_segments) \
     X(tpc_link_segments) \
-    X(tpc_find_turns)
+    X(tpc_find_turns) \
+    X(tpc_fit_merged_tracks) \
+    X(tpc_count_v0s) \
+    X(tpc_find_v0s)
 #endif

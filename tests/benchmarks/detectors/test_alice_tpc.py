@@ -26,7 +26,10 @@ def test_the_json_has_the_main_figures() -> None:
         "threads_ratio": 1.9,
         "us_per_cluster": 0.55,
         "exponent": 0.98,
-        "forms": {"tpc_find_neighbours": 3.0, "tpc_construct_tracklets": 4.0, "tpc_select_tracks": 5.0},
+        "forms": {
+            **{"tpc_find_neighbours": 3.0, "tpc_construct_tracklets": 4.0, "tpc_select_tracks": 5.0},
+            **{"tpc_describe_segments": 6.0, "tpc_fit_merged_tracks": 7.0, "tpc_count_v0s": 8.0},
+        },
     }
 
 

@@ -11,6 +11,23 @@
 #include "alice/tpc/candidates/v0_pairs.cuh"
 #include "alice/tpc/generated/tpc_flags.h"
 
+namespace hlt {
+
+/// The candidates of a track, by the number of the negative one.
+struct v0_list {
+    tpc_v0* candidates;
+    uint32_t n = 0;
+
+    __device__ void insert(const tpc_v0& found)
+    {
+        uint32_t at = n++;
+        for (; at > 0u && candidates[at - 1u].negative > found.negative; --at) candidates[at] = candidates[at - 1u];
+        candidates[at] = found;
+    }
+};
+
+}  // namespace hlt
+
 HLT_KERNEL(tpc_find_v0s)
 {
     const uint32_t event = blockIdx.x;
@@ -31,13 +48,8 @@ HLT_KERNEL(tpc_find_v0s)
         const uint32_t place = running + hlt::block_exclusive_sum(own, scratch, more);
         running += more;
         if (own == 0u || place + own > room) continue;
-        hlt::tpc_v0* const candidates = p.tpc_v0s.v0 + begin + place;
-        uint32_t written = 0;
-        const auto insert = [&](const hlt::tpc_v0& found) {
-            uint32_t at = written++;
-            for (; at > 0u && candidates[at - 1u].negative > found.negative; --at) candidates[at] = candidates[at - 1u];
-            candidates[at] = found;
-        };
+        hlt::v0_list found{p.tpc_v0s.v0 + begin + place};
+        const auto insert = [&](const hlt::tpc_v0& candidate) { found.insert(candidate); };
         if (own <= hlt::tpc_kept_partners) {
             const uint32_t* const partners =
                 p.tpc_merged_tracks.v0_first_partners + (first + i) * hlt::tpc_kept_partners;

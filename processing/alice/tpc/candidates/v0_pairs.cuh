@@ -22,24 +22,27 @@ __device__ tpc_v0_limits v0_limits_of(const Parameters& p)
             p.kaon_window, p.lambda_window};
 }
 
-/// A track at a place of its circle: direction, z, and cm of the way from its innermost cluster, backwards negative.
-struct tpc_v0_step {
-    float along_x, along_y, z, way;
-    bool is_reached;
+/// A track at a place of its circle: direction, z, and cm of the way from its innermost cluster, backwards negative. A
+/// `Number` is a float or, for a track in each lane, a vector of floats.
+template <typename Number>
+struct tpc_v0_step_of {
+    Number along_x, along_y, z, way;
+    decltype(Number{} < Number{}) is_reached;
 };
+using tpc_v0_step = tpc_v0_step_of<float>;
 
 /// is_reached: the track turns by 60 degrees at most on the way.
-__device__ tpc_v0_step v0_step(const tpc_v0_track& track, const tpc_direction& at)
+template <typename Number, typename Track>
+__device__ tpc_v0_step_of<Number> v0_step(const Track& track, const Number& x, const Number& y)
 {
-    const float x = at.x, y = at.y;
-    const float nx = track.mx - track.k * x, ny = track.my - track.k * y;
-    const float size = square_root(nx * nx + ny * ny);
-    const float dx = x - track.x, dy = y - track.y;
-    const float chord = square_root(dx * dx + dy * dy), half_turn = square(0.5f * track.k * chord);
-    const bool is_reached = size > 0.f && half_turn <= tpc_max_turn;
-    const float arc = is_reached ? chord * arc_over_chord(half_turn) : 0.f;
-    const float start_x = track.my - track.k * track.y, start_y = track.k * track.x - track.mx;
-    const float way = dx * start_x + dy * start_y < 0.f ? -arc : arc;
+    const Number nx = track.mx - track.k * x, ny = track.my - track.k * y;
+    const Number size = square_root(nx * nx + ny * ny);
+    const Number dx = x - track.x, dy = y - track.y;
+    const Number chord = square_root(dx * dx + dy * dy), half_turn = square(0.5f * track.k * chord);
+    const decltype(Number{} < Number{}) is_reached = (size > 0.f) & (half_turn <= tpc_max_turn);
+    const Number arc = is_reached ? chord * arc_over_chord(half_turn) : Number{};
+    const auto start_x = track.my - track.k * track.y, start_y = track.k * track.x - track.mx;
+    const Number way = dx * start_x + dy * start_y < 0.f ? -arc : arc;
     return {ny / size, -nx / size, track.z + track.slope * way, way, is_reached};
 }
 
@@ -102,7 +105,7 @@ __device__ bool closest_place(const tpc_v0_limits& limits, const tpc_v0_track& a
         }
         const float r2 = x * x + y * y;
         if (!(r2 >= square(limits.min_radius) && r2 <= square(limits.max_radius))) continue;
-        const tpc_v0_place at{x, y, apart, v0_step(a, of_track), v0_step(b, of_other)};
+        const tpc_v0_place at{x, y, apart, v0_step(a, of_track.x, of_track.y), v0_step(b, of_other.x, of_other.y)};
         if (!is_allowed(limits, at) || (is_found && !(at.dz() < found.dz()))) continue;
         found = at;
         is_found = true;
@@ -114,20 +117,22 @@ __device__ bool is_near(float value, float of, float window) { return value >= o
 
 /// Whether z of two tracks can agree at one radius up to max_radius, as if both flew along it; most pairs do not pass.
 /// Each way may be 5 cm longer.
-__device__ bool may_meet(const tpc_v0_limits& limits, const tpc_v0_track& a, const tpc_v0_track& b)
+template <typename Number>
+__device__ auto may_meet(const tpc_v0_limits& limits, const tpc_v0_track& a, const Number& slope, const Number& z_beam)
 {
     constexpr float longer_way = 5.f;
-    const float slopes = (a.slope < 0.f ? -a.slope : a.slope) + (b.slope < 0.f ? -b.slope : b.slope);
-    const float reach = limits.max_dca + longer_way * slopes;
-    const float near = a.z_beam - b.z_beam, far = near + limits.max_radius * (a.slope - b.slope);
-    return !(near > reach && far > reach) && !(near < -reach && far < -reach);
+    const Number slopes = (a.slope < 0.f ? -a.slope : a.slope) + absolute(slope);
+    const Number reach = limits.max_dca + longer_way * slopes;
+    const Number near = a.z_beam - z_beam, far = near + limits.max_radius * (a.slope - slope);
+    return (((near > reach) & (far > reach)) | ((near < -reach) & (far < -reach))) == 0;
 }
 
 /// The candidate of two tracks; false if it does not pass the limits.
 __device__ bool v0_of(const tpc_v0_limits& limits, const tpc_v0_track& a, const tpc_v0_track& b, uint32_t positive,
                       uint32_t negative, tpc_v0& found)
 {
-    if (!(max_of(a.significance, b.significance) >= limits.min_larger_significance) || !may_meet(limits, a, b))
+    if (!(max_of(a.significance, b.significance) >= limits.min_larger_significance) ||
+        !may_meet(limits, a, b.slope, b.z_beam))
         return false;
     tpc_v0_place at;
     if (!closest_place(limits, a, b, at)) return false;

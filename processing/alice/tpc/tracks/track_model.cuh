@@ -83,9 +83,10 @@ __device__ auto is_within(const tpc_filter& filter, const Number& s)
 }
 
 /// The tracks of `wanted` at another x, with their covariance. Returns those that do not turn too far; nothing changes
-/// in the others.
-template <typename Number, typename X, typename Tracks>
-__device__ Tracks propagate_where(const Tracks& wanted, const tpc_filter& filter, tpc_state_of<Number>& t, const X& x)
+/// in the others. mass_square: of all tracks, or of each one.
+template <typename Number, typename X, typename Tracks, typename MassSquare>
+__device__ Tracks propagate_where(const Tracks& wanted, const tpc_filter& filter, tpc_state_of<Number>& t, const X& x,
+                                  const MassSquare& mass_square)
 {
     const Number unit = curvature_of_unit(filter, t.x, t.y, t.z);
     const Number dx = x - t.x, k = unit * t.q;
@@ -122,17 +123,23 @@ __device__ Tracks propagate_where(const Tracks& wanted, const tpc_filter& filter
     set(t.z, t.z + t.l * arc);
     set(t.s, s1);
 
-    // Multiple scattering: (13.6 MeV / (p beta))^2 * length / radiation length, for the mass of the filter.
+    // Multiple scattering: (13.6 MeV / (p beta))^2 * length / radiation length.
     const Number slope = 1.f + t.l * t.l;
     const Number over_p2 = t.q * t.q / slope;
     const Number length = absolute(arc) * square_root(slope);
     const Number angle2 =
-        0.0136f * 0.0136f * length / filter.radiation_length * over_p2 * (1.f + filter.mass_square * over_p2);
+        0.0136f * 0.0136f * length / filter.radiation_length * over_p2 * (1.f + mass_square * over_p2);
     set(t.ss, t.ss + turn_by_q * (t.qs + qs) + angle2 * slope * c1 * c1);
     set(t.qs, qs);
     set(t.ll, t.ll + angle2 * slope * slope);
     set(t.qq, t.qq + angle2 * square(t.q * t.l));
     return within;
+}
+
+template <typename Number, typename X, typename Tracks>
+__device__ Tracks propagate_where(const Tracks& wanted, const tpc_filter& filter, tpc_state_of<Number>& t, const X& x)
+{
+    return propagate_where(wanted, filter, t, x, filter.mass_square);
 }
 
 /// The track at another x, with its covariance; false, and nothing changed, if it turns too far.

@@ -18,6 +18,7 @@ from hltnode.processing.alice.tpc.candidates.find_v0s import find_v0s
 from hltnode.processing.alice.tpc.candidates.sort_v0_tracks import sort_v0_tracks
 from hltnode.processing.alice.tpc.flags import CROWDED_V0S, MANY_V0S
 from hltnode.processing.alice.tpc.merging.collections import MERGED_TRACK
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.limits import BatchLimits
 from tests.processing.alice import v0_oracle
 from tests.processing.alice.toy_events import GEOMETRY, UNIT
@@ -29,6 +30,7 @@ CONSTANTS = {each.name: float(each.value) for algorithm in ALGORITHMS for each i
 PION, PROTON, KAON, LAMBDA = 0.13957039, 0.93827209, 0.497611, 1.115683
 WORST = {"x": 0.02, "y": 0.02, "z": 0.02, "pt": 1e-3, "slope": 1e-4, "dca": 0.02, "pointing": 1e-4}
 FEW = 64
+LIBRARY = KernelLibrary(CHAIN.kernels)
 
 
 def tracks_at_rows(vertex: Any, momentum: Any, charge: Any, radius: float = 86.0) -> NDArray[np.void]:
@@ -354,6 +356,46 @@ def test_candidates_beyond_the_room_of_an_event_are_noted_and_those_of_its_first
         expected = [(i, n_positive + j) for i in range(n_positive) for j in range(n_negative)][:kept]
         assert list(zip(found["positive"].tolist(), found["negative"].tolist(), strict=True)) == expected
         assert (len(other), no_flags) == (1, 0)
+
+
+def in_both_forms(*events: NDArray[np.void], clusters: int = 0, **constants: float) -> list[NDArray[np.void]]:
+    """The candidates of each event, which are the same bit by bit for forms and common kernels."""
+    for target in LIBRARY.targets:
+        form, common = (
+            run(*events, launch=on_cpu(target, kernels=CHAIN.kernels, common=each), clusters=clusters, **constants)
+            for each in (False, True)
+        )
+        for (found, flags), (expected, expected_flags) in zip(form, common, strict=True):
+            assert found.tobytes() == expected.tobytes(), target
+            assert flags == expected_flags
+    return [found for found, _ in common]
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        {},
+        {"kaon_window": 0.3, "max_dca": 8.0, "min_pointing": -1.0, "min_significance": 0.5},
+        {"kaon_window": 10.0, "max_dca": 200.0, "min_pointing": -1.0, "min_significance": 0.0, "max_ahead": 500.0},
+        {"min_larger_significance": 10.0, "min_radius": 20.0, "max_radius": 40.0, "max_ahead": -20.0},
+    ],
+)
+def test_form_and_common_kernel_find_the_same_candidates(constants: dict[str, float]) -> None:
+    """In three events: one of few partners, one of many vectors of them, and one with numbers that are none."""
+    rng = np.random.default_rng(11)
+    tracks = rng.permutation(np.concatenate([decays(rng, 150, "K0S"), decays(rng, 150, "Lambda")]))
+    broken = tracks[:200].copy()
+    for name in ("x", "y", "z", "sin_phi", "tan_lambda", "q_pt"):
+        broken[name][rng.integers(200, size=6)] = rng.choice([np.nan, np.inf, -np.inf, 0.0, 1e30, -1e-30], 6)
+    few, many, _ = in_both_forms(tracks[:10], tracks, broken, clusters=30_000, **constants)
+    assert len(few) < len(many)
+    assert len(many) > (5 if "min_radius" in constants else 100)
+
+
+def test_the_library_has_both_forms() -> None:
+    for target in LIBRARY.targets:
+        for each in (count_v0s, find_v0s):
+            assert LIBRARY.address(target, each.kernel) != LIBRARY.address(target, each.kernel, common=True)
 
 
 def test_broken_numbers_stay_in_bounds() -> None:

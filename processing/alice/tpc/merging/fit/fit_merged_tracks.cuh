@@ -133,33 +133,94 @@ __device__ uint32_t new_clusters(const tpc_segments& of, const uint32_t* segment
     return n;
 }
 
+/// The segment in which the fit outwards begins: the one with the innermost row of a run.
+__device__ const tpc_track& innermost_of(const tpc_segments& of, const uint32_t* segments, uint32_t run)
+{
+    uint32_t innermost = 0;
+    for (uint32_t k = 1; k < run; ++k)
+        if (of.row(segments[k], 0) < of.row(segments[innermost], 0)) innermost = k;
+    return of.tracks[segments[innermost]];
+}
+
+/// The result of both fits.
+struct merged_fit {
+    tpc_state t;
+    uint32_t slice, fitted, particle;
+    float ionisation;
+};
+
+template <typename Parameters>
+__device__ tpc_segments segments_of(const Parameters& p, uint32_t event)
+{
+    const uint32_t first = p.tpc_tracks.first(event), first_hit = p.tpc_track_clusters.first(event);
+    return {p.tpc_tracks.track + first,
+            p.tpc_tracks.first_hit + first,
+            p.tpc_track_clusters.cluster + first_hit,
+            p.tpc_track_clusters.hit + first_hit,
+            {p.tpc.geometry, p.tpc.geometry + tpc_rows + tpc_numbers_after_rows}};
+}
+
+template <typename Parameters>
+__device__ tpc_mass_squares mass_squares_of(const Parameters& p, const tpc_filter& as_pion)
+{
+    return {{as_pion.mass_square, p.kaon_mass * p.kaon_mass, p.proton_mass * p.proton_mass}};
+}
+
+template <typename Parameters>
+__device__ void write_merged_track(const Parameters& p, const tpc_segments& of, const uint32_t* segments,
+                                   uint32_t merged, const merged_fit& fit)
+{
+    const uint32_t size = p.tpc_merged_tracks.size[merged];
+    p.tpc_merged_tracks.particle[merged] = static_cast<uint8_t>(fit.particle);
+    p.tpc_merged_tracks.ionisation[merged] = fit.ionisation;
+    uint32_t n_clusters = 0, charge = 0;
+    for (uint32_t k = 0; k < size; ++k) {
+        n_clusters += new_clusters(of, segments, k);
+        charge += of.tracks[segments[k]].charge;
+    }
+    const tpc_state& t = fit.t;
+    const float side = fit.slice < tpc_slices_of_side ? 1.f : -1.f;
+    p.tpc_merged_tracks.track[merged] = {t.x,
+                                         t.y,
+                                         side * t.z,
+                                         t.s,
+                                         side * t.l,
+                                         t.q,
+                                         t.yy,
+                                         t.zz,
+                                         t.sy,
+                                         t.ss,
+                                         t.lz,
+                                         t.ll,
+                                         t.qy,
+                                         t.qs,
+                                         t.qq,
+                                         t.chi2,
+                                         charge,
+                                         static_cast<uint16_t>(fit.slice),
+                                         static_cast<uint16_t>(n_clusters),
+                                         static_cast<uint16_t>(fit.fitted),
+                                         static_cast<uint16_t>(size)};
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(tpc_fit_merged_tracks)
 {
     if (!p.takes(blockIdx.x)) return;
     const uint32_t event = p.event_of(blockIdx.x), part = blockIdx.x - event * hlt::tpc_merging_parts;
-    const uint32_t first = p.tpc_tracks.first(event);
     const uint32_t first_merged = p.tpc_merged_tracks.first(event), n = p.tpc_merged_tracks.count[event];
-    const uint32_t first_hit = p.tpc_track_clusters.first(event);
-    const hlt::tpc_segments of{p.tpc_tracks.track + first,
-                               p.tpc_tracks.first_hit + first,
-                               p.tpc_track_clusters.cluster + first_hit,
-                               p.tpc_track_clusters.hit + first_hit,
-                               {p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows}};
+    const hlt::tpc_segments of = hlt::segments_of(p, event);
     const hlt::tpc_filter as_pion = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
-    const hlt::tpc_mass_squares masses{{as_pion.mass_square, p.kaon_mass * p.kaon_mass, p.proton_mass * p.proton_mass}};
+    const hlt::tpc_mass_squares masses = hlt::mass_squares_of(p, as_pion);
     for (uint32_t i = part * blockDim.x + threadIdx.x; i < n; i += hlt::tpc_merging_parts * blockDim.x) {
-        const uint32_t merged = first_merged + i, size = p.tpc_merged_tracks.size[merged];
+        const uint32_t merged = first_merged + i;
         const uint32_t* const segments = p.tpc_merged_segments.segment + p.tpc_merged_segments.first(event) +
                                          p.tpc_merged_tracks.first_segment[merged];
         hlt::tpc_row_order order;
         order.segments = segments;
         order.n = p.tpc_merged_tracks.run[merged];
-        uint32_t innermost = 0;
-        for (uint32_t k = 1; k < order.n; ++k)
-            if (of.row(segments[k], 0) < of.row(segments[innermost], 0)) innermost = k;
-        const hlt::tpc_track& start = of.tracks[segments[innermost]];
+        const hlt::tpc_track& start = hlt::innermost_of(of, segments, order.n);
         hlt::tpc_state t = hlt::state_of(start);
         uint32_t slice = start.slice, fitted = 0, particle = 0;
         hlt::tpc_charges charges;
@@ -189,34 +250,6 @@ HLT_KERNEL(tpc_fit_merged_tracks)
             slice = start.slice;
             fitted = particle = 0;
         }
-        p.tpc_merged_tracks.particle[merged] = static_cast<uint8_t>(particle);
-        p.tpc_merged_tracks.ionisation[merged] = ionisation;
-        uint32_t n_clusters = 0, charge = 0;
-        for (uint32_t k = 0; k < size; ++k) {
-            n_clusters += hlt::new_clusters(of, segments, k);
-            charge += of.tracks[segments[k]].charge;
-        }
-        const float side = slice < hlt::tpc_slices_of_side ? 1.f : -1.f;
-        p.tpc_merged_tracks.track[merged] = {t.x,
-                                             t.y,
-                                             side * t.z,
-                                             t.s,
-                                             side * t.l,
-                                             t.q,
-                                             t.yy,
-                                             t.zz,
-                                             t.sy,
-                                             t.ss,
-                                             t.lz,
-                                             t.ll,
-                                             t.qy,
-                                             t.qs,
-                                             t.qq,
-                                             t.chi2,
-                                             charge,
-                                             static_cast<uint16_t>(slice),
-                                             static_cast<uint16_t>(n_clusters),
-                                             static_cast<uint16_t>(fitted),
-                                             static_cast<uint16_t>(size)};
+        hlt::write_merged_track(p, of, segments, merged, {t, slice, fitted, particle, ionisation});
     }
 }

@@ -52,12 +52,17 @@ struct tpc_charges {
 };
 
 /// Charge per cm of a cluster on a track.
-__device__ float charge_of_cm(const tpc_state& t, float charge, float pad)
+template <typename Number>
+__device__ Number charge_of_cm(const tpc_state_of<Number>& t, const Number& charge, const Number& pad)
 {
     return charge * square_root((1.f - t.s * t.s) / (1.f + t.l * t.l)) / pad;
 }
 
-__device__ float over_p2_of(const tpc_state& t) { return t.q * t.q / (1.f + t.l * t.l); }
+template <typename Number>
+__device__ Number over_p2_of(const tpc_state_of<Number>& t)
+{
+    return t.q * t.q / (1.f + t.l * t.l);
+}
 
 /// Ionisation relative to a minimum ionising particle: beta^(-5/3), with 1 / beta^2 = 1 + (mass / p)^2.
 __device__ float ionisation_of(float over_p2, float mass_square)
@@ -89,13 +94,21 @@ __device__ uint32_t particle_of(const tpc_mass_squares& masses, float measured, 
 constexpr float tpc_most_loss = 0.1f;
 
 /// The change of q over a step of dx in the gas, before the state or behind it: outwards the momentum falls. loss: GeV
-/// per cm. The change of the covariance is neglected.
+/// per cm. The change of the covariance is neglected. Only tracks of `wanted` change.
+template <typename Number, typename Tracks>
+__device__ void lose_energy_where(const Tracks& wanted, tpc_state_of<Number>& t, const Number& dx, const Number& loss,
+                                  const Number& mass_square)
+{
+    const Number over_p2 = over_p2_of(t), most = in_all_lanes<Number>(tpc_most_loss);
+    const Number way = dx * square_root((1.f + t.l * t.l) / (1.f - t.s * t.s));
+    const Number share = loss * way * square_root(over_p2 * (1.f + mass_square * over_p2));
+    const Number bounded = share > most ? most : (share < -most ? -most : share);
+    t.q = wanted ? t.q + t.q * bounded : t.q;
+}
+
 __device__ void lose_energy(tpc_state& t, float dx, float loss, float mass_square)
 {
-    const float over_p2 = over_p2_of(t);
-    const float way = dx * square_root((1.f + t.l * t.l) / (1.f - t.s * t.s));
-    const float share = loss * way * square_root(over_p2 * (1.f + mass_square * over_p2));
-    t.q += t.q * (share > tpc_most_loss ? tpc_most_loss : share < -tpc_most_loss ? -tpc_most_loss : share);
+    lose_energy_where(true, t, dx, loss, mass_square);
 }
 
 }  // namespace hlt

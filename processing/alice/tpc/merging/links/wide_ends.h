@@ -1,9 +1,9 @@
 // The ends near a segment that may continue one of its ends, in the lanes of vectors.
 #pragma once
 
+#include "alice/tpc/clusters/wide_places.h"
 #include "alice/tpc/merging/links/links.cuh"
 #include "alice/tpc/merging/segments/near_ends.cuh"
-#include "framework/device/wide_lanes.h"
 
 namespace hlt {
 
@@ -16,16 +16,24 @@ class wide_ends {
     void clear() { n_ = 0; }
     uint32_t end(uint32_t i) const { return end_[i]; }
 
-    void add(uint32_t number, const tpc_segment_end& end)
+    bool is_full() const { return n_ >= capacity; }
+    /// Add the ends of the lanes whose bits are set, without a branch for each: there is one in most vectors.
+    void add(const uint_wide& numbers, uint32_t bits)
     {
-        const uint32_t i = n_++;
-        end_[i] = number;
-        x_[i] = end.x;
-        y_[i] = end.y;
-        along_x_[i] = end.along_x;
-        along_y_[i] = end.along_y;
-        dd_[i] = end.dd;
-        ff_[i] = end.ff;
+        store_packed_wide(end_ + n_, numbers, bits);
+        n_ += static_cast<uint32_t>(__popc(static_cast<int>(bits)));
+    }
+    void load(const tpc_ends& ends)
+    {
+        for (uint32_t i = 0; i < n_; ++i) {
+            const tpc_segment_end& end = ends[end_[i]];
+            x_[i] = end.x;
+            y_[i] = end.y;
+            along_x_[i] = end.along_x;
+            along_y_[i] = end.along_y;
+            dd_[i] = end.dd;
+            ff_[i] = end.ff;
+        }
     }
 
     /// Bit l is set unless chi2 of distance and angle alone is above the limit for the way out of `a` to end i + l, or
@@ -87,17 +95,15 @@ struct wide_end_search {
                 load_wide_where(curvature, near.curvature + at, there);
                 load_wide_where(slope_variance, near.slope_variance + at, there);
                 load_wide_where(curvature_variance, near.curvature_variance + at, there);
+                const uint_wide of = words_of<4>(sorted, min_lanes((wide_numbers + at) / 2u, last - 1u));
                 for (uint32_t side = 0; side < 2u; ++side) {
                     const uint32_t own = 2u * segment + side;
                     const int_wide differs =
                         slopes_differ_too_much(limits, ends[own], slope, slope_variance, max_chi2) |
                         curvatures_differ_too_much(limits, ends[own], curvature, curvature_variance, max_chi2);
-                    for (uint32_t bits = there & ~bits_of(differs); bits != 0u; bits &= bits - 1u) {
-                        const uint32_t of = at + lowest_bit(bits), k = 2u * sorted[of / 2u] + of % 2u;
-                        if (k / 2u == segment) continue;
-                        found[side].add(k, ends[k]);
-                        if (found[side].size() == wide_ends::capacity) take_all(own, found[side], take);
-                    }
+                    const uint32_t bits = there & ~bits_of(differs | (of == segment));
+                    found[side].add(2u * of + (wide_numbers + at) % 2u, bits);
+                    if (found[side].is_full()) take_all(own, found[side], take);
                 }
             }
         });
@@ -108,6 +114,7 @@ struct wide_end_search {
     template <typename Take>
     void take_all(uint32_t own, wide_ends& found, const Take& take) const
     {
+        found.load(ends);
         for (uint32_t i = 0; i < found.size(); i += n_wide)
             for (uint32_t bits = found.may_continue(limits, ends[own], max_chi2, i); bits != 0u; bits &= bits - 1u)
                 take(own, found.end(i + lowest_bit(bits)));

@@ -76,6 +76,7 @@ HLT_KERNEL(tpc_describe_segments)
     const uint16_t* const charges = p.tpc_clusters.charges + of_event;
     const hlt::tpc_places places{p.tpc.geometry, p.tpc.geometry + hlt::tpc_rows + hlt::tpc_numbers_after_rows};
     const hlt::tpc_filter filter = hlt::filter_of(p, p.tpc.geometry + hlt::tpc_rows);
+    const hlt::tpc_direction axis = hlt::axis_of_slice(blockIdx.x - event * hlt::tpc_slices);
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
         uint32_t n_hits = 0;
@@ -90,13 +91,13 @@ HLT_KERNEL(tpc_describe_segments)
         }
         const hlt::tpc_track& track = p.tpc_tracks.track[first + i];
         hlt::tpc_state t = hlt::state_of(track);
-        hlt::tpc_segment_end inner = hlt::end_of(filter, t, track.slice, false), outer{};
+        hlt::tpc_segment_end inner = hlt::end_of(filter, t, track.slice, axis, false), outer{};
         if (hlt::fit_again(filter, places, hits + own, n_hits, true, p.max_fit_chi2, t)) {
-            outer = hlt::end_of(filter, t, track.slice, true);
+            outer = hlt::end_of(filter, t, track.slice, axis, true);
             if (hlt::fit_again(filter, places, hits + own, n_hits, false, p.max_fit_chi2, t))
-                inner = hlt::end_of(filter, t, track.slice, false);
+                inner = hlt::end_of(filter, t, track.slice, axis, false);
         } else if (hlt::fit_outwards(filter, places, hits + own, n_hits, p.max_fit_chi2, t)) {
-            outer = hlt::end_of(filter, t, track.slice, true);
+            outer = hlt::end_of(filter, t, track.slice, axis, true);
         }
         p.tpc_tracks.first_hit[first + i] = own;
         p.tpc_tracks.inner[first + i] = inner;

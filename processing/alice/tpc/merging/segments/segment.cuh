@@ -55,19 +55,24 @@ __device__ tpc_state state_of(const tpc_track& track)
 constexpr float tpc_refit_variance = 100.f;
 
 /// The start of a second iteration: the parameters of the first one, with wide errors.
-__device__ void forget(tpc_state& t)
+template <typename Number>
+__device__ void forget(tpc_state_of<Number>& t)
 {
     t.yy *= tpc_refit_variance;
     t.ss *= tpc_refit_variance;
     t.qq *= tpc_refit_variance;
     t.zz *= tpc_refit_variance;
     t.ll *= tpc_refit_variance;
-    t.sy = t.qy = t.qs = t.lz = 0.f;
-    t.chi2 = 0.f;
+    t.sy = t.qy = t.qs = t.lz = Number{};
+    t.chi2 = Number{};
 }
 
 /// Whether rounding has left all variances positive; those of y and z cannot become negative.
-__device__ bool has_variances(const tpc_state& t) { return t.ss > 0.f && t.qq > 0.f && t.ll > 0.f; }
+template <typename Number>
+__device__ auto has_variances(const tpc_state_of<Number>& t)
+{
+    return (t.ss > 0.f) & (t.qq > 0.f) & (t.ll > 0.f);
+}
 
 /// The track in the frame of the slice at an angle of +20 (or -20) degrees; false if it does not go outwards there.
 /// The covariance is that at constant x of the new frame; the curvature on the way between both planes is neglected.

@@ -15,10 +15,11 @@ struct tpc_ends {
     }
 };
 
-/// The end of a segment with its parameters there; `outer`: the way out goes along the track, else against it.
-__device__ tpc_segment_end end_of(const tpc_filter& filter, const tpc_state& t, uint32_t slice, bool outer)
+/// The end of a segment with its parameters there; axis: of its slice. `outer`: the way out goes along the track, else
+/// against it.
+__device__ tpc_segment_end end_of(const tpc_filter& filter, const tpc_state& t, uint32_t slice,
+                                  const tpc_direction& axis, bool outer)
 {
-    const tpc_direction axis = axis_of_slice(slice);
     const float c = square_root(1.f - t.s * t.s), unit = curvature_of_unit(filter, t.x, t.y, t.z);
     const float side = slice < tpc_slices_of_side ? 1.f : -1.f, sign = outer ? 1.f : -1.f;
     const tpc_direction at = turned({t.x, t.y}, axis), along = turned({c, t.s}, axis);
