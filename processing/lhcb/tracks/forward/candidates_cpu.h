@@ -31,15 +31,19 @@ class scifi_layer_wide {
     {
     }
 
-    /// As scifi_zone::nearest, for each lane in its half, with ascending hits.
-    inline __attribute__((always_inline)) uint_wide nearest(const uint_wide& half, const float_wide& x,
-                                                            const float_wide& most) const
+    /// The place of x among the hits of the half of each lane, which ascend.
+    struct place_of_x {
+        uint_wide begin, end;  // of the hits of the half
+        uint_wide at;          // as scifi_zone::from
+        float_wide x_at;       // of this hit, any value if at is end
+    };
+
+    inline __attribute__((always_inline)) place_of_x from(const uint_wide& half, const float_wide& x) const
     {
         const int_wide upper = half != 0u;
         const uint_wide begin = upper ? uint_wide{} + bins_[scifi_bin_stride] : uint_wide{} + bins_[0];
         const uint_wide end =
             upper ? uint_wide{} + bins_[scifi_bin_stride + n_scifi_bins] : uint_wide{} + bins_[n_scifi_bins];
-        // scifi_zone::from
         const uint_wide cell = cells_of(x), bin = cell / scifi_cells_per_bin;
         const uint_wide before_cell = (uint_wide{} + 1u) << cell % scifi_cells_per_bin;
         const uint_wide cells_before = words_at(cells_, (half * n_scifi_bins + bin) * 4u) & (before_cell - 1u);
@@ -53,15 +57,37 @@ class scifi_layer_wide {
             if (bits_of(behind) == 0u) break;
             at -= (uint_wide)behind;
         }
-        const uint_wide before = (at > begin + 1u ? at : begin + 1u) - 1u;
-        const float_wide above = at < end ? x_at - x : most;
-        const float_wide below = at > begin ? x - floats_at(x_, before) : most;
+        return {begin, end, at, x_at};
+    }
+
+    /// As scifi_zone::nearest, for each lane.
+    inline __attribute__((always_inline)) uint_wide nearest(const uint_wide& half, const float_wide& x,
+                                                            const float_wide& most) const
+    {
+        const place_of_x place = from(half, x);
+        const uint_wide before = hit_before(place);
+        const float_wide above = place.at < place.end ? place.x_at - x : most;
+        const float_wide below = place.at > place.begin ? x - floats_at(x_, before) : most;
         const int_wide is_above = (above < most) & ~((below < most) & (below <= above));
         const uint_wide none = uint_wide{} + no_scifi_hit;
-        return is_above ? at : below < most ? before : none;
+        return is_above ? place.at : below < most ? before : none;
+    }
+
+    /// For each lane: true if a hit has x in [low, high). `place`: of a position between them.
+    inline __attribute__((always_inline)) int_wide has_hit(const place_of_x& place, const float_wide& low,
+                                                           const float_wide& high) const
+    {
+        const float_wide x_before = floats_at(x_, hit_before(place));
+        return ((place.at < place.end) & (place.x_at >= low) & (place.x_at < high)) |
+               ((place.at > place.begin) & (x_before >= low) & (x_before < high));
     }
 
   private:
+    inline __attribute__((always_inline)) uint_wide hit_before(const place_of_x& place) const
+    {
+        return (place.at > place.begin + 1u ? place.at : place.begin + 1u) - 1u;
+    }
+
     const float* x_;
     const uint16_t* bins_;
     const uint32_t* cells_;
@@ -139,17 +165,12 @@ struct candidate_list {
     static constexpr uint32_t max = 64;
     static constexpr uint32_t size = max + 2u * n_wide;
     uint32_t hits[size], track[size];
-    float of_bend[6][size];                             // bend_functions in their order
-    float offset[size];                                 // as in x_candidate
-    float places[n_other_x_layers][size];               // mm, in the other x layers
-    float stereo_places[n_scifi_stereo_layers][size];   // mm
-    float stereo_windows[n_scifi_stereo_layers][size];  // mm
+    float of_bend[6][size];                            // bend_functions in their order
+    float offset[size];                                // as in x_candidate
+    float places[n_other_x_layers][size];              // mm, in the other x layers
+    float stereo_places[n_scifi_stereo_layers][size];  // mm
+    uint32_t n_stereo[size];                           // layers that may have hits
     uint32_t n = 0;
-
-    bend_at_kink bend(uint32_t i) const
-    {
-        return {of_bend[0][i], of_bend[1][i], of_bend[2][i], of_bend[3][i], of_bend[4][i], of_bend[5][i]};
-    }
 };
 
 /// Add the pairs that may have enough hits, stereo layers included, to a list; `complete()` empties it when it is full.
@@ -164,27 +185,28 @@ void add_candidates(const long_track_parameters& parameters, const scifi_event& 
     for (uint32_t base = 0; base < kept.n; base += n_wide) {
         const of_track_in_lane of(kept.track + base);
         float_wide dx, rise, kink;
-        uint_wide n_layers;
+        uint_wide n_x_layers, n_stereo{};
         load_wide(dx, kept.dx + base);
         load_wide(rise, kept.rise + base);
         load_wide(kink, kept.kink + base);
-        load_wide(n_layers, kept.n_layers + base);
+        load_wide(n_x_layers, kept.n_layers + base);
         const bend_functions<float_wide> at = of(bend, kink);
         const velo_line_of<float_wide> line = of(tracks.line);
         const float_wide offset = dx - kink * at.lever(of(seed.z_first)) + of(tracks.where.offset);
         const forward_hypothesis_of<float_wide> where{
             {}, {}, {}, {}, of(tracks.where.shift), tracks.where.sigma_offset, tracks.where.sigma_shift};
         const uint_wide half_of = of(half);
-        float_wide expected[n_scifi_stereo_layers], window[n_scifi_stereo_layers];
+        float_wide expected[n_scifi_stereo_layers];
         for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
             const uint32_t layer = stereo_layer(k);
             const float_wide none{};
+            float_wide window;
             expect_stereo_hit(line, at, where, stereo, offset, none + parameters.layer_z[layer],
                               none + parameters.layer_dx_dy[layer], none + parameters.layer_dz_dy[layer], expected[k],
-                              window[k]);
-            n_layers -= (uint_wide)may_have_hit_wide(cells, 2u * layer + half_of, expected[k], window[k]);
+                              window);
+            n_stereo -= (uint_wide)may_have_hit_wide(cells, 2u * layer + half_of, expected[k], window);
         }
-        uint32_t bits = bits_of(n_layers >= min_hits) & first_bits(kept.n - base);
+        uint32_t bits = bits_of(n_x_layers + n_stereo >= min_hits) & first_bits(kept.n - base);
         if (bits == 0u) continue;
         for (uint32_t these = bits; these != 0u; these &= these - 1u) {
             uint32_t& left_of_track = left[kept.track[base + lowest_bit(these)]];
@@ -203,24 +225,37 @@ void add_candidates(const long_track_parameters& parameters, const scifi_event& 
         add(list.offset, offset);
         for (uint32_t k = 0; k < n_other_x_layers; ++k)
             add(list.places[k], of(seed.straight[k]) + dx + rise * of(seed.share[k])(rise));
-        for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
-            add(list.stereo_places[k], expected[k]);
-            add(list.stereo_windows[k], window[k]);
-        }
+        for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) add(list.stereo_places[k], expected[k]);
+        add(list.n_stereo, n_stereo);
         list.n += static_cast<uint32_t>(__builtin_popcount(bits));
         if (list.n > candidate_list::max) complete();
     }
 }
 
-/// Call `complete(candidate, i)` for each candidate of the list that has hits in enough x layers, in order.
-template <typename Complete>
-void find_nearest_hits(const scifi_event& hits, const uint_wide& half, const layer_seed& layers,
-                       const forward_cuts& cuts, const candidate_list& list, const Complete& complete)
+/// Candidates of a list that have hits in enough x layers.
+struct x_hit_sets {
+    static constexpr uint32_t size = candidate_list::size;
+    uint32_t number[size];  // in the list
+    uint32_t track[size];
+    uint32_t others[n_other_x_layers][size];  // hits, or no_scifi_hit
+    uint32_t n_hits[size];
+    float kink[size];
+    float stereo_places[n_scifi_stereo_layers][size];  // mm
+    uint32_t n;
+};
+
+/// Find the hits of the other x layers. Candidates stay, in order, if they and the stereo layers that may have hits
+/// reach `min_hits`.
+inline void find_nearest_hits(const scifi_event& hits, const uint_wide& half, const layer_seed& layers,
+                              const forward_cuts& cuts, uint32_t min_hits, const candidate_list& list, x_hit_sets& sets)
 {
+    sets.n = 0;
     for (uint32_t base = 0; base < list.n; base += n_wide) {
         const of_track_in_lane of(list.track + base);
         float_wide kink;
+        uint_wide n_stereo;
         load_wide(kink, list.of_bend[0] + base);
+        load_wide(n_stereo, list.n_stereo + base);
         const float_wide most = cuts.x_window(kink);
         const uint_wide half_of = of(half), none = uint_wide{} + no_scifi_hit;
         uint_wide found[n_other_x_layers], n_hits = uint_wide{} + 2u;
@@ -231,24 +266,22 @@ void find_nearest_hits(const scifi_event& hits, const uint_wide& half, const lay
             n_hits -= (uint_wide)(found[k] != none);
         }
         // One of the layers between is needed. The second seed finds the candidates of the first one again.
-        int_wide wanted = (n_hits >= 4u) & ((found[0] != none) | (found[1] != none));
+        int_wide wanted = (n_hits >= 4u) & (n_hits + n_stereo >= min_hits) & ((found[0] != none) | (found[1] != none));
         if (layers.first != 0u) wanted &= (found[2] == none) | (found[3] == none);
-        uint32_t found_of[n_other_x_layers][n_wide], n_hits_of[n_wide];
-        for (uint32_t k = 0; k < n_other_x_layers; ++k) store_wide(found_of[k], found[k]);
-        store_wide(n_hits_of, n_hits);
-        for (uint32_t bits = bits_of(wanted) & first_bits(list.n - base); bits != 0u; bits &= bits - 1u) {
-            const uint32_t l = lowest_bit(bits), i = base + l;
-            x_candidate candidate;
-            for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
-            candidate.hits[layers.first] = static_cast<uint16_t>(list.hits[i] >> 16u);
-            candidate.hits[layers.last] = static_cast<uint16_t>(list.hits[i]);
-            for (uint32_t k = 0; k < n_other_x_layers; ++k)
-                candidate.hits[layers.others[k]] = static_cast<uint16_t>(found_of[k][l]);
-            candidate.n_hits = n_hits_of[l];
-            candidate.kink = list.of_bend[0][i];
-            candidate.offset = list.offset[i];
-            complete(candidate, i);
+        const uint32_t bits = bits_of(wanted) & first_bits(list.n - base);
+        if (bits == 0u) continue;
+        const auto add = [&](auto* column, const auto& lanes) { store_packed_wide(column + sets.n, lanes, bits); };
+        add(sets.number, wide_numbers + base);
+        add(sets.track, of.tracks());
+        for (uint32_t k = 0; k < n_other_x_layers; ++k) add(sets.others[k], found[k]);
+        add(sets.n_hits, n_hits);
+        add(sets.kink, kink);
+        for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
+            float_wide place;
+            load_wide(place, list.stereo_places[k] + base);
+            add(sets.stereo_places[k], place);
         }
+        sets.n += static_cast<uint32_t>(__builtin_popcount(bits));
     }
 }
 

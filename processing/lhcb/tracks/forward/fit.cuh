@@ -31,12 +31,13 @@ struct forward_fit {
 };
 
 /// Solve the normal equations, lower triangle row by row, in place (Cholesky without roots).
-__device__ void solve(float (&matrix)[n_fitted][n_fitted], float (&right)[n_fitted])
+template <typename Real>
+__device__ void solve(Real (&matrix)[n_fitted][n_fitted], Real (&right)[n_fitted])
 {
 #pragma unroll 1
     for (uint32_t i = 0; i < n_fitted; ++i) {
         for (uint32_t j = 0; j < i; ++j) {
-            float sum = matrix[i][j];
+            Real sum = matrix[i][j];
             for (uint32_t k = 0; k < j; ++k) sum -= matrix[i][k] * matrix[j][k] * matrix[k][k];
             matrix[i][j] = sum / matrix[j][j];
         }

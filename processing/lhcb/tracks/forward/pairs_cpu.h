@@ -65,6 +65,7 @@ class last_hit_windows {
                                  straight_last = none + seed.straight_last[t],
                                  to_tolerance = none + seed.to_tolerance[t], per_dx = none + seed.per_dx[t];
         const parabola_of<float_wide> ratio{none + seed.ratio.a0[t], none + seed.ratio.a1[t], none + seed.ratio.a2[t]};
+        n_firsts_ = n;
         n_ = 0;
         for (uint32_t base = 0; base < n; base += n_wide) {
             float_wide x;
@@ -92,19 +93,26 @@ class last_hit_windows {
         return true;
     }
 
-    /// Add the pairs of the windows that may have hits to a list; `examine` empties it when it is full. Returns false
-    /// if `examine` does.
+    /// Add the pairs of the windows that may have hits to a list, until there are at least `enough`; `examine` empties
+    /// the list when it is full, and no pair follows if it returns false. Returns the number of first hits that are
+    /// done.
     template <typename Examine>
-    inline __attribute__((always_inline)) bool add_pairs(const scifi_event& hits, uint32_t zone, uint32_t first,
-                                                         x_pair_list& pairs, const Examine& examine) const
+    inline __attribute__((always_inline)) uint32_t add_pairs(const scifi_event& hits, uint32_t zone, uint32_t first,
+                                                             uint32_t enough, x_pair_list& pairs,
+                                                             const Examine& examine) const
     {
         const uint16_t* const bins = &hits.bins[zone * scifi_bin_stride];
         const uint32_t* const cells = &hits.cells[zone * n_scifi_bins];
         const float* const x_of = &hits.x[0];
         const uint32_t end = bins[n_scifi_bins], n_windows = n_;
-        uint32_t n = pairs.n;
+        uint32_t n = pairs.n, until = n + enough;
         for (uint32_t number = 0; number < n_windows; ++number) {
-            const uint32_t l = window_[number], cell = cell_[l], bin = cell / scifi_cells_per_bin;
+            const uint32_t l = window_[number];
+            if (n >= until) {
+                pairs.n = n;
+                return l;
+            }
+            const uint32_t cell = cell_[l], bin = cell / scifi_cells_per_bin;
             const float low = low_[l], high = high_[l], dx = dx_[l];
             const uint32_t before = cells[bin] & ((1u << cell % scifi_cells_per_bin) - 1u);
             for (uint32_t from = bins[bin] + static_cast<uint32_t>(__builtin_popcount(before)); from < end;
@@ -121,49 +129,59 @@ class last_hit_windows {
                 n += static_cast<uint32_t>(__builtin_popcount(inside));
                 if (n > x_pair_list::max) {
                     pairs.n = n;
-                    if (!examine()) return false;
+                    if (!examine()) return n_firsts_;
+                    until = max_of(until, n) - n;
                     n = 0;
                 }
                 if (not_behind != 0xffu) break;
             }
         }
         pairs.n = n;
-        return true;
+        return n_firsts_;
     }
+
+    /// The start of the window of a first hit.
+    float low(uint32_t first) const { return low_[first]; }
 
   private:
     float low_[max], high_[max], dx_[max];
     uint32_t cell_[max], window_[max + n_wide];
-    uint32_t n_;
+    uint32_t n_firsts_, n_;
 };
 
-/// Add the pairs of at most `n_at_once` of the first hits of the track in lane t; `left`: its remaining number of
-/// pairs. `examine()` is called when the list is full. Returns false if windows do not ascend with the first hit.
+/// Pairs that a track adds at once, for each candidate that it may still have. About one pair in five becomes one in
+/// dense events, so a track seldom makes many pairs after its last candidate.
+constexpr uint32_t pairs_of_candidate = 4;
+
+/// Add pairs of the next first hits of the track in lane t; `left`: its remaining numbers of pairs and candidates.
+/// `examine()` is called when the list is full. Returns false if windows do not ascend with the first hit.
 template <typename Examine>
 bool find_pairs_in_cells(const scifi_event& hits, const x_seed_of<float_wide>& seed, const kink_error& sigma_offset,
-                         uint32_t t, uint32_t half, uint32_t n_at_once, first_hits_left& firsts, uint32_t& left,
-                         x_pair_list& pairs, const Examine& examine)
+                         uint32_t t, uint32_t half, first_hits_left& firsts, uint32_t& left_pairs,
+                         const uint32_t& left_candidates, x_pair_list& pairs, const Examine& examine)
 {
     const uint32_t zone = 2u * seed.layers.last + half, first = firsts.next;
-    const uint32_t n_firsts = min_of(firsts.end - first, n_at_once);
-    firsts.next += n_firsts;
+    const uint32_t n_firsts = min_of(firsts.end - first, last_hit_windows::max);
     uint32_t n_before = pairs.n;
     const auto count = [&] {
-        const uint32_t n = min_of(pairs.n - n_before, left);
-        left -= n;
+        const uint32_t n = min_of(pairs.n - n_before, left_pairs);
+        left_pairs -= n;
         pairs.n = n_before + n;
         for (uint32_t i = n_before; i < pairs.n; i += n_wide) store_wide(pairs.track + i, in_all_lanes<uint_wide>(t));
     };
     last_hit_windows windows;
     if (!windows.fill(seed, sigma_offset, t, &hits.cells[0], zone, &hits.x[first], n_firsts, firsts.before))
         return false;
-    const bool goes_on = windows.add_pairs(hits, zone, first, pairs, [&] {
+    const uint32_t enough = pairs_of_candidate * left_candidates;
+    const uint32_t n_done = windows.add_pairs(hits, zone, first, enough, pairs, [&] {
         count();
         examine();
         n_before = pairs.n = 0;
-        return left != 0u;
+        return left_pairs != 0u && left_candidates != 0u;
     });
-    if (goes_on) count();
+    count();
+    firsts.next += n_done;
+    if (n_done != n_firsts) firsts.before = float_wide{} + windows.low(n_done - 1u);
     return true;
 }
 

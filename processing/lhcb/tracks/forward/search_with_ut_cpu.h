@@ -20,7 +20,7 @@ HLT_CPU_FORM(forward_search_with_ut)
                                 {p.scifi_hits.z, first_scifi_hit},
                                 {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride},
                                 {p.scifi_hits.cells, event * hlt::scifi_cell_stride}};
-    const hlt::forward_event shared(hits, parameters);
+    const hlt::forward_event shared(hits);
     const hlt::kink_error sigma_a{p.sigma_ut_a, p.sigma_ut_a_per_kink}, sigma_b{p.sigma_ut_b, p.sigma_ut_b_per_kink},
         sigma_c{p.sigma_ut_c, p.sigma_ut_c_per_kink};
 

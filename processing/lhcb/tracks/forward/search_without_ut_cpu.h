@@ -23,7 +23,7 @@ HLT_CPU_FORM(forward_search_without_ut)
     const uint32_t n_tracks = hlt::min_of(n_velo_tracks, hlt::max_long_tracks);
     if (n_velo_tracks > n_tracks) p.events.flags[event] |= static_cast<uint32_t>(hlt::overflow);
     if (n_tracks == 0u) return;
-    const hlt::forward_event shared(hits, parameters);
+    const hlt::forward_event shared(hits);
     const float_wide none{}, most = none + 1.f / (hlt::c_per_gev_to_mev * p.min_p);
     const auto may_use = [&](const hlt::x_candidate& candidate) {
         uint32_t n_used = 0;

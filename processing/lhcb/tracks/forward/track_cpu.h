@@ -12,11 +12,10 @@ namespace hlt {
 /// Data that the tracks of an event share.
 struct forward_event {
     const scifi_event& hits;
-    layer_lanes layers;
     bool hits_ascend;
 
-    forward_event(const scifi_event& of_event, const long_track_parameters& parameters)
-        : hits(of_event), layers(parameters), hits_ascend(hlt::hits_ascend(&of_event.x[0], &of_event.bins[0]))
+    explicit forward_event(const scifi_event& of_event)
+        : hits(of_event), hits_ascend(hlt::hits_ascend(&of_event.x[0], &of_event.bins[0]))
     {
     }
 };
@@ -33,9 +32,6 @@ struct forward_track {
     {
     }
 };
-
-/// A track whose share of candidates is below this may use it up; its first hits then come in smaller portions.
-constexpr uint32_t few_candidates = 64;
 
 /// As search_track of track.cuh, for a group of tracks; search_track processes tracks whose windows do not ascend.
 /// `more(t, kink)`: for the track in lane t.
@@ -57,19 +53,19 @@ void search_tracks(const Parameters& p, const forward_event& event, const velo_t
     const uint_wide half =
         tracks.line.y_at(float_wide{} + z_scifi_reference) + tracks.where.shift >= 0.f ? uint_wide{} + 1u : uint_wide{};
 
-    const uint32_t candidates_of_track = track_share(p.max_candidates, n_tracks);
-    const uint32_t firsts_at_once = candidates_of_track < few_candidates ? 4u * n_wide : last_hit_windows::max;
     float best[n_wide];
     uint16_t best_hits[n_wide][n_scifi_layers];
     uint32_t left_pairs[n_wide], left_candidates[n_wide];
     for (uint32_t t = 0; t < n_wide; ++t) {
         best[t] = max_quality;
         left_pairs[t] = track_share(p.max_pairs, n_tracks);
-        left_candidates[t] = candidates_of_track;
+        left_candidates[t] = track_share(p.max_candidates, n_tracks);
     }
     x_pair_list pairs;
     kept_pairs kept;
     candidate_list list;
+    x_hit_sets sets;
+    fits_in_lanes fits;
     uint32_t left_out = event.hits_ascend ? 0u : tracks.used;
     for (uint32_t seed_number = 0; seed_number < n_seeds; ++seed_number) {
         uint32_t wanted = tracks.used & ~left_out;
@@ -77,18 +73,9 @@ void search_tracks(const Parameters& p, const forward_event& event, const velo_t
             if (best[t] < p.good_quality || left_pairs[t] == 0u || left_candidates[t] == 0u) wanted &= ~(1u << t);
         if (wanted == 0u) break;
         const x_seed_of<float_wide> seed(seed_number, parameters, tracks.line, bend, tracks.where, cuts);
-        const auto complete = [&](x_candidate& candidate, uint32_t i) {
-            const uint32_t t = list.track[i];
+        const auto choose = [&](const x_candidate& candidate, const forward_fit& fit, uint32_t t) {
             const forward_track track(tracks, t);
             const forward_hypothesis& where = track.where;
-            const bend_at_kink at = list.bend(i);
-            float shift;
-            forward_fit fit;
-            if (!add_stereo_hits(parameters, hits, list, i, where.shift, where.sigma_shift(at.kink), half[t], stereo,
-                                 p.min_hits, candidate, shift))
-                return;
-            if (!fit_candidate(event.layers, hits, track.line, at, where, errors, p.min_hits, shift, candidate, fit))
-                return;
             if (!may_use(candidate)) return;
             const float kink = fit.kink;
             const float quality =
@@ -116,8 +103,29 @@ void search_tracks(const Parameters& p, const forward_event& event, const velo_t
             p.forward_candidates.tx[to] = state.tx;
             p.forward_candidates.ty[to] = state.ty;
         };
+        const auto fit_candidates = [&] {
+            const uint32_t fitted = fits.fit(parameters, hits, tracks, list, errors, p.min_hits);
+            for (uint32_t these = fitted; these != 0u; these &= these - 1u) {
+                const uint32_t l = lowest_bit(these);
+                choose(fits.candidates[l], fits.fits[l], fits.track[l]);
+            }
+            fits.n = 0;
+        };
+        const auto complete = [&](x_candidate& candidate, const stereo_places& places, uint32_t lane, uint32_t i) {
+            const uint32_t t = list.track[i];
+            float shift;
+            if (!add_stereo_hits(parameters, hits, places, lane, tracks.where.shift[t],
+                                 tracks.where.sigma_shift(candidate.kink), half[t], stereo, p.min_hits, candidate,
+                                 shift))
+                return;
+            fits.add(candidate, t, i, shift);
+            if (fits.n == n_wide) fit_candidates();
+        };
         const auto complete_candidates = [&] {
-            find_nearest_hits(hits, half, seed.layers, cuts, list, complete);
+            find_nearest_hits(hits, half, seed.layers, cuts, p.min_hits, list, sets);
+            complete_sets(parameters, hits, half, tracks.where.sigma_shift, seed.layers, stereo, p.min_hits, list, sets,
+                          complete);
+            if (fits.n != 0u) fit_candidates();
             list.n = 0;
         };
         const auto examine = [&] {
@@ -142,8 +150,8 @@ void search_tracks(const Parameters& p, const forward_event& event, const velo_t
             pairs.n = 0;
             for (uint32_t these = wanted; these != 0u; these &= these - 1u) {
                 const uint32_t t = lowest_bit(these);
-                if (find_pairs_in_cells(hits, seed, tracks.where.sigma_offset, t, half[t], firsts_at_once, firsts[t],
-                                        left_pairs[t], pairs, examine))
+                if (find_pairs_in_cells(hits, seed, tracks.where.sigma_offset, t, half[t], firsts[t], left_pairs[t],
+                                        left_candidates[t], pairs, examine))
                     continue;
                 left_out |= 1u << t;
                 wanted &= ~(1u << t);
