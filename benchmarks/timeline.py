@@ -25,9 +25,10 @@ from benchmarks.lhcb.real_events import CHAIN, geometry_folder, real_events
 from benchmarks.profile import ProfiledSequence
 from hltnode.daemon.commands.result_files import ResultParser
 from hltnode.processing.framework.backends.cpu import WHOLE_PROGRAM, WHOLE_STAGE, CpuQueue
-from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, encode_meps
+from hltnode.processing.framework.workspace import Workspace
 
 EVENTS_PER_MEP = 64
 INPUT_BYTES_PER_EVENT = 128 << 10

@@ -22,8 +22,9 @@ from hltnode.processing.framework.backends.interface import DeviceMemory, EventT
 from hltnode.processing.framework.batch import batch_header, event_flags, event_rows, mep_rows, mfp_rows
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Grid
-from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.na62.chain import CHAIN
 
 SOURCE = Path(__file__).with_suffix(".cpp")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from benchmarks.gpu.report import Section
 from hltnode.processing.framework.backends.cuda import CudaQueue
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 
 
 def measure(workspace: Workspace, batches: int) -> dict[str, float]:

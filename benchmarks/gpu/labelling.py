@@ -18,8 +18,8 @@ from benchmarks.gpu.kernel_times import measure
 from benchmarks.gpu.report import Section
 from benchmarks.gpu.samples import fill, limits_of
 from hltnode.processing.framework.backends.cuda import CudaBackend
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.imaging.chain import CHAIN
 from hltnode.processing.imaging.components.collections import all_component_count
 from hltnode.processing.imaging.gpu_labelling.sequences import GPU_SEQUENCES

@@ -7,11 +7,12 @@ from pathlib import Path
 from benchmarks.lhcb.real_events import CHAIN, REAL_FILES, geometry_folder, real_events, real_file
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.chain import geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events

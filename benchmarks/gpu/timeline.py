@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.gpu.report import Section
 from hltnode.processing.framework.backends.cuda import CudaBackend, CudaQueue
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 
 COLOURS = {"copy to the device": "#4477aa", "kernels": "#ee6677", "copy back": "#228833"}
 WIDTH, LANE, LEFT, TOP = 1000, 26, 60, 34

@@ -28,9 +28,9 @@ from hltnode.daemon.commands.demo_processes import free_ports
 from hltnode.daemon.storage.histogram_files import LIBRARY_SECONDS
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import decode_odin, encode_odin

@@ -1,4 +1,7 @@
-"""The interface of an engine, as the daemon needs it. `hltnode.processing.framework.engine` implements it."""
+"""The interface of an engine, as the daemon needs it.
+
+`engine` and `workspace` of `hltnode.processing.framework` implement it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol

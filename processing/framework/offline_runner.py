@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MFP_ALIGNMENT, MepInBatch
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.protocol.errors import MfpError, RejectReason
 from hltnode.protocol.event_table import EventTable, as_tables, grouped
 from hltnode.protocol.mfp_packing import MeasuredMep, MfpPacker

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.channel_groups import ChannelGroups
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.entry_points import find_entry_point, load_entry_point
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import CompletedBatch
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.offline.sample_cache import NamedSample
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.line import Line

@@ -8,10 +8,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import event_flags
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.sub_slices import between_empty_margins
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.offline.shown_event import accepting_lines, run_and_event
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain

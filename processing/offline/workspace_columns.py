@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.offline.arrays import Int64Array, Mask
 
 

@@ -6,7 +6,8 @@ from typing import BinaryIO
 import numpy as np
 
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
-from hltnode.processing.framework.engine import BatchOutput, Engine
+from hltnode.processing.framework.engine import Engine
+from hltnode.processing.framework.workspace import BatchOutput
 from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID

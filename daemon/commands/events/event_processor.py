@@ -19,7 +19,6 @@ from hltnode.daemon.commands.events.accepted_events import AcceptedEvents
 from hltnode.daemon.commands.events.sample_results import PartResult
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.engine import BatchOutput
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import (
@@ -31,6 +30,7 @@ from hltnode.processing.framework.offline_runner import (
 )
 from hltnode.processing.framework.output_lists import result_name
 from hltnode.processing.framework.readout import check_encoding
+from hltnode.processing.framework.workspace import BatchOutput
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.run_conditions import RunConditions
 from hltnode.processing.selection.studies.fields import FieldReader, FieldValues, joined

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.collections import Column
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, encode_meps, encode_slices
 from hltnode.processing.framework.readout import AUTO, check_encoding
 from hltnode.processing.framework.sub_slices import between_empty_margins
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.evaluation.candidates import (
     Candidates,

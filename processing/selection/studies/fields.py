@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import BATCH_INPUTS
 from hltnode.processing.framework.collections import Column
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, near_names
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.evaluation.lines import Evaluator, pieces

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from hltnode.daemon.cli import app
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 
 SECONDS = 0.3
 

@@ -16,9 +16,10 @@ from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.errors import OdinError
 from hltnode.protocol.lhcb.bank_types import LhcbBankType

@@ -24,10 +24,11 @@ from hltnode.processing.framework.batch import BATCH_HEADER, MepInBatch
 from hltnode.processing.framework.codegen import algorithm_header
 from hltnode.processing.framework.collections import U8, U32, Collection, DeclarationError, Placement
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid
-from hltnode.processing.framework.engine import MAX_BLOCKS, Engine, Workspace
+from hltnode.processing.framework.engine import MAX_BLOCKS, Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.chain_builder import build_chain, copy_package
 from tests.processing.framework.cupy_stand_in import CupyStandIn, install

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.detector import Detector

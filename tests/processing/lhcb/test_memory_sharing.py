@@ -15,11 +15,12 @@ from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.backends.interface import DeviceMemory
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.collections import Role
-from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain, plan_memory
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import event_flags
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.imaging.components.collections import (
     all_component_count,
     component_area,

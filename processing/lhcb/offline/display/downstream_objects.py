@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.muon import collections as muon
 from hltnode.processing.lhcb.offline.display.lines_of_tracks import Z_END_MUON, Strips, downstream_line, straight
 from hltnode.processing.lhcb.offline.display.scene import (

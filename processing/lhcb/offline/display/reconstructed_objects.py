@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.calorimeter import collections as ecal
 from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS, SHOWER_MAXIMUM_Z

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.channel_groups import ChannelGroups
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.calorimeter.collections import ecal_adc
 from hltnode.processing.lhcb.channels import (
     ECAL_CELL,

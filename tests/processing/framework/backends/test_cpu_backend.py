@@ -17,9 +17,10 @@ from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.batch import BATCH_HEADER, BROKEN_BANK, MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence, Grid
-from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events

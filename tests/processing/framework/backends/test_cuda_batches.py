@@ -11,7 +11,7 @@ import pytest
 
 from hltnode.processing.framework.backends.cuda import CudaBackend, CudaQueue
 from hltnode.processing.framework.batch import BATCH_INPUTS
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from tests.processing.framework.backends.tiny_batches import (
     LIMITS,
     an_engine,

@@ -16,7 +16,7 @@ from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.backends.free_gpu import MOST_FREE
 from hltnode.processing.framework.backends.interface import BackendError
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from tests.processing.framework.backends.tiny_batches import an_engine, fill, hits
 from tests.processing.framework.cupy_stand_in import CupyStandIn, install
 from tests.processing.framework.simulated_gpu import SimulatedGpu

@@ -11,7 +11,7 @@ import pytest
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from tests.processing.framework.backends.tiny_batches import an_engine, fill, hits
 from tests.processing.framework.cupy_stand_in import CupyStandIn
 from tests.processing.framework.simulated_gpu import ILLEGAL_ADDRESS, OUT_OF_MEMORY

@@ -8,9 +8,10 @@ import numpy as np
 
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.engine import BatchOutput, Engine, Workspace
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.framework.workspace import BatchOutput, Workspace
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS

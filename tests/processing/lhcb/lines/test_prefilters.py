@@ -19,10 +19,10 @@ from hltnode.processing.framework.backends.cuda_kernels import compile_options
 from hltnode.processing.framework.codegen import generated_source
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, EventSizes
-from hltnode.processing.framework.engine import BatchOutput
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.framework.workspace import BatchOutput
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.inputs.event_fields import event
 from hltnode.processing.lhcb.lines.inputs.track_fields import long_tracks

@@ -13,8 +13,8 @@ import hltnode
 from hltnode.daemon.cli import app
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.engine import BatchOutput
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.workspace import BatchOutput
 from hltnode.processing.raw.chain import CHAIN
 from hltnode.protocol.raw_data.bank_types import NO_BANK
 from hltnode.protocol.raw_data.mdf import encode_record

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.calorimeter import collections as ecal
 from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS, MODULE_SIZE, SHOWER_MAXIMUM_Z
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI, long_state

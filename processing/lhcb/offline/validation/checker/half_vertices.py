@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.lhcb.offline.validation.checker.particles import ID_BITS, ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.vertices import (

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.offline.validation.checker.decays import VertexTable
 from hltnode.processing.lhcb.secondary_vertices import collections as secondary
 from hltnode.processing.lhcb.tracks.forward.search_with_ut import search_with_ut

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.muon.collections import muon_stubs, stub_chi2, stub_count, stub_line
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import HARD_P, FlaggedCounts

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.muon.collections import long_is_muon
 from hltnode.processing.lhcb.offline.validation.checker.calorimeter_columns import (
     CLUSTER_COLUMNS,

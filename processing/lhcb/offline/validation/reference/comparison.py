@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.ut import UtGeometry
 from hltnode.processing.lhcb.muon import collections as muon

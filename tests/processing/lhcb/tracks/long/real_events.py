@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
