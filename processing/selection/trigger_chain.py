@@ -26,6 +26,7 @@ from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.output_lists import OutputList
+from hltnode.processing.selection.available_columns import columns_of, missing_columns, reader_of
 from hltnode.processing.selection.configuration.conditions import (
     AnyCondition,
     check_conditions,
@@ -40,7 +41,7 @@ from hltnode.processing.selection.event_rate import EventRate
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.expressions.expression import Expression
 from hltnode.processing.selection.expressions.nodes import models_of
-from hltnode.processing.selection.lines.composite import Combination, basic_columns, combinations_of
+from hltnode.processing.selection.lines.composite import Combination, combinations_of
 from hltnode.processing.selection.lines.decisions import accepted, line_table, lines, unknown_selections
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input
@@ -273,8 +274,8 @@ class TriggerChain(Chain):
             for line in lines
             if line.name not in runs
         }
-        have = _columns_of(chain.sequence)
-        reasons = {name: _missing(line.prefiltered_line(known).columns, have) for name, line in left_out.items()}
+        have = columns_of(chain.sequence)
+        reasons = {name: missing_columns(line.prefiltered_line(known).columns, have) for name, line in left_out.items()}
         return {
             **{
                 name: f"reads {text}" if text else "has no place in its menu"
@@ -309,17 +310,17 @@ class TriggerChain(Chain):
         chain = self.with_sequence(trigger.sequence)
         check_conditions(trigger.conditions, self.conditions, chain.sequence.columns)
         name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
-        have = _columns_of(chain.sequence)
+        have = columns_of(chain.sequence)
         for line in trigger.lines:
-            if missing := _missing(line.columns, have):
+            if missing := missing_columns(line.columns, have):
                 raise LineError(
-                    f"line {line.name}: {_reader(line.columns, have)} reads {missing}, which {name} does not make"
+                    f"line {line.name}: {reader_of(line.columns, have)} reads {missing}, which {name} does not make"
                 )
         filled = self.filled_histograms(trigger)
         for histogram in filled:
-            if missing := _missing(histogram.columns, have):
+            if missing := missing_columns(histogram.columns, have):
                 raise HistogramError(
-                    f"histogram {histogram.shape.name}: {_reader(histogram.columns, have)} reads {missing}, which "
+                    f"histogram {histogram.shape.name}: {reader_of(histogram.columns, have)} reads {missing}, which "
                     f"{name} does not make"
                 )
         composites = _composites(trigger.lines, filled)
@@ -375,10 +376,10 @@ class TriggerChain(Chain):
     def filled_histograms(self, trigger: TriggerConfig) -> tuple[RecordedHistogram, ...]:
         """The histograms of a configuration: those of the chain if the sequence makes their quantities, then those of
         the configuration and of its lines."""
-        have = _columns_of(self.with_sequence(trigger.sequence).sequence)
+        have = columns_of(self.with_sequence(trigger.sequence).sequence)
         declared = (histogram.recorded() for histogram in self.histograms)
         return (
-            *(histogram for histogram in declared if not _missing(histogram.columns, have)),
+            *(histogram for histogram in declared if not missing_columns(histogram.columns, have)),
             *trigger.histograms,
             *(histogram for line in trigger.lines for histogram in line.recorded_histograms),
         )
@@ -475,38 +476,11 @@ def constants_of(sequence: AlgorithmSequence) -> dict[str, int]:
     }
 
 
-def _columns_of(sequence: AlgorithmSequence) -> frozenset[Column]:
-    """The columns that lines of a sequence may read."""
-    return frozenset((*sequence.columns, *BATCH_INPUTS))
-
-
-def _missing(columns: Iterable[Column], have: frozenset[Column]) -> str:
-    """The collections, or columns of collections, that are not among the columns of a sequence, as text.
-
-    Empty if it has all.
-    """
-    missing = [column for column in basic_columns(columns) if column not in have]
-    if not missing:
-        return ""
-    made = {_collection(column) for column in have}
-    names = [column.name if _collection(column) in made else _collection(column) for column in missing]
-    return ", ".join(dict.fromkeys(names))
-
-
 def _composites(lines: Iterable[Line], histograms: Iterable[RecordedHistogram]) -> tuple[Combination, ...]:
     """The composites of lines and histograms, parts before their wholes."""
     of_lines = (column for line in lines for column in line.columns)
     of_histograms = (column for histogram in histograms for column in histogram.columns)
     return combinations_of((*of_lines, *of_histograms))
-
-
-def _reader(columns: Iterable[Column], have: frozenset[Column]) -> str:
-    """The composite that reads a missing column, or "it" for the line itself."""
-    return next((f"composite {each.name}" for each in combinations_of(columns) if _missing(each.reads, have)), "it")
-
-
-def _collection(column: Column) -> str:
-    return column.name.rpartition(".")[0]
 
 
 def installed_chain(name: str) -> TriggerChain:
