@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from numpy.typing import NDArray
 
