@@ -9,7 +9,7 @@
 // Out: long_tracks.is_muon, long_tracks.muon_hits [track][4]: the hit of each required station that is nearest to the
 //      line in units of its sizes; of equal ones the first.
 // One block per event, one thread per track. M3 is searched first: it has a third of the hits of M2, and every muon
-// needs it. On the CPU eight or sixteen hits are compared at once.
+// needs it. A CPU compares eight or sixteen hits at once, but one without AVX2: there vectors take three times as long.
 // Bounds: tracks as long_tracks.count, hits as muon_hits.station_offset; columns are loaded up to muon_hit_padding - 1
 // places behind the last hit.
 #pragma once
@@ -56,7 +56,19 @@ struct muon_search {
     }
 
     /// The hit from `begin` to `end` that is nearest to the line in its field, or no_muon_hit.
-    __device__ uint32_t nearest(uint32_t begin, uint32_t end) const;
+    __device__ uint32_t nearest(uint32_t begin, uint32_t end) const
+    {
+#if !HLT_ON_GPU
+        if constexpr (compares_eight_lanes) return nearest_in_lanes(begin, end);
+#endif
+        return nearest_one_by_one(begin, end);
+    }
+
+  private:
+    __device__ uint32_t nearest_one_by_one(uint32_t begin, uint32_t end) const;
+#if !HLT_ON_GPU
+    uint32_t nearest_in_lanes(uint32_t begin, uint32_t end) const;
+#endif
 };
 
 /// One of four values; vectors of the CPU are passed by reference.
@@ -66,9 +78,7 @@ __device__ void take_of_region(Values& value, const Values (&values)[n_muon_regi
     value = odd ? (high ? values[3] : values[1]) : (high ? values[2] : values[0]);
 }
 
-#if HLT_ON_GPU
-
-__device__ uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
+__device__ uint32_t muon_search::nearest_one_by_one(uint32_t begin, uint32_t end) const
 {
     const float field_x[n_muon_regions] = {field[0], field[1], field[2], field[3]};
     const float field_y[n_muon_regions] = {field[4], field[5], field[6], field[7]};
@@ -91,9 +101,9 @@ __device__ uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
     return best;
 }
 
-#else
+#if !HLT_ON_GPU
 
-uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
+uint32_t muon_search::nearest_in_lanes(uint32_t begin, uint32_t end) const
 {
     static_assert(muon_hit_padding >= 8u);
     constexpr uint32_t most_vectors = 32, most_hits = most_vectors * n_wide;

@@ -7,10 +7,9 @@
 // In:  scifi_seeds, ut_hits with their order by bins, long_tracks, downstream_field.
 // Out: downstream_candidates, at the place of the seed.
 // One block per event; threads stride over hits and seeds. Each thread writes only candidates of its seeds. Bounds: the
-// columns in the order of bins are loaded up to ut_hit_padding
-// - 1 places behind the last hit. The seeds of an event share max_pairs pairs of a last and a first hit equally; a seed
-// with more flags its event and keeps the best candidate of its share. Of bins of x with more than max_in_ut_bin hits
-// none is used.
+// columns in the order of bins are loaded up to ut_hit_padding - 1 places behind the last hit. The seeds of an event
+// share max_pairs pairs of a last and a first hit equally; a seed with more flags its event and keeps the best
+// candidate of its share. Of bins of x with more than max_in_ut_bin hits none is used.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

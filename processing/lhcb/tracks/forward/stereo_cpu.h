@@ -31,7 +31,7 @@ struct stereo_hits_of_layers {
     }
 
     /// Find the shift with hits in most layers; of several, the most likely one. Returns false if it has hits in fewer
-    /// than `n_needed` layers.
+    /// than `n_needed` layers. Without hits the shift is 0, and enough if none are needed.
     bool best_shift(float max_spread, float sigma, uint32_t n_needed, float& best) const
     {
         uint32_t layers_of[size], enough = 0;
@@ -48,7 +48,7 @@ struct stereo_hits_of_layers {
             enough |= bits_of(n_layers >= n_needed) & first_bits(n - i);
         }
         // At 40 collisions no shift of three candidates in four has enough layers.
-        if (enough == 0u) return false;
+        if (enough == 0u && n_needed != 0u) return false;
         float best_score = -1e9f;
         uint32_t n_agree = n_scifi_stereo_layers;
         best = 0.f;
