@@ -102,8 +102,8 @@ async def decisions_of_run(it: Experiment, rng: random.Random, burst: int, run: 
 
 async def outcome(
     config: NodeConfig, rng: random.Random, monkeypatch: pytest.MonkeyPatch
-) -> tuple[list[list[int]], list[list[int]], int]:
-    """The accepted events of each MEP, the histograms of each run, and the number of direct decisions."""
+) -> tuple[dict[tuple[int, int], list[bool]], list[list[int]], int]:
+    """Accepted events by run and first event of a MEP, the histograms of each run, and the number of direct decisions."""
     backend = create_backend("cpu", CHAIN.kernels, threads=1)
     engine = CHAIN.create_engine(backend, {}, TriggerConfig.from_toml(LINES, CHAIN.menu), batch_limits(config))
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
@@ -129,7 +129,10 @@ async def outcome(
             histograms = [[n for each in node._core.tally.of_run(run) or () for n in each.counts] for run in RUNS]
             n_direct = counters.decisions_directly
     assert closes(accounting(node.counters, node.builder))
-    return [each.accepted_events().tolist() for each in decisions], histograms, n_direct
+    # MEPs of two sockets may be joined in another order.
+    accepted = {(each.run, each.first_event): each.accepted_events().tolist() for each in decisions}
+    assert len(accepted) == len(decisions)
+    return accepted, histograms, n_direct
 
 
 @pytest.mark.parametrize("seed", range(2))
