@@ -103,7 +103,7 @@ async def decisions_of_run(it: Experiment, rng: random.Random, burst: int, run: 
 async def outcome(
     config: NodeConfig, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[dict[tuple[int, int], list[bool]], list[list[int]], int]:
-    """Accepted events by run and first event of a MEP, the histograms of each run, and the number of direct decisions."""
+    """Accepted events by run and first event, histograms by run, and the number of direct decisions."""
     backend = create_backend("cpu", CHAIN.kernels, threads=1)
     engine = CHAIN.create_engine(backend, {}, TriggerConfig.from_toml(LINES, CHAIN.menu), batch_limits(config))
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
