@@ -50,6 +50,8 @@ async def test_the_receiving_thread_decides_while_the_event_loop_is_blocked(
             assert decision.accepted_events().tolist() == [False, True] * (PACKETS * EVENTS // 2)
             assert it.node.counters.meps_closed[CloseReason.COMPLETE] == mep
             await it.rest(mep + 1)
+            it.receiver.read()
+            assert it.intake.decided is None
         counters = it.node.counters
         assert counters.decisions_directly == 3
         assert counters.decisions_first == counters.decisions.sent == 4
