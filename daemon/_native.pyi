@@ -268,6 +268,7 @@ class UdpIntake:
         batch: object,
         begin: Callable[[], object],
         send: Callable[[int, int, int], bool],
+        drop: Callable[[], object],
         *,
         mep_bytes: int,
         mfp_bytes: int,
@@ -276,8 +277,8 @@ class UdpIntake:
         """Have MEPs decided in the receiving threads while `arm` allows it. Call it before `start`.
 
         `address` is that of the functions of `batch` (`DirectBatch`). `send` gets the id, first event and number of
-        events of a computed MEP, and returns whether its decision was sent. `begin` is called in each thread at its
-        start. Both must not raise.
+        events of a computed MEP, and returns whether its decision was sent. `drop` is called after a computation
+        whose decision was not sent. `begin` is called in each thread at its start. None of them may raise.
         """
 
     def arm(self, below: int) -> None:

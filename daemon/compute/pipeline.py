@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hltnode.daemon.common.threads import end_thread
 from hltnode.daemon.common.vocabulary import SlotState, WindowFault
+from hltnode.daemon.compute.direct_results import DirectResults
 from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
 from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.compute.interruptions import ComputingLog, Interruptions, Part
@@ -113,7 +114,7 @@ class Pipeline:
         serial: compute one part at a time, on a CPU in the compute thread; the next one starts after `done` has
             returned. Otherwise those of several slots overlap.
         begin: called in the compute thread at its start.
-        direct: the workspace of batches that are decided before they are submitted.
+        direct: the results of batches that are decided before they are submitted.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class Pipeline:
         begin: Callable[[], object] = lambda: None,
         decide: Callable[[ComputedBatch], object] = lambda _computed: None,
         decide_at_once: Callable[[Batch, int, DecisionRows], object] = lambda _batch, _tck, _rows: None,
-        direct: Workspace | None = None,
+        direct: DirectResults | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._direct = direct
@@ -316,7 +317,7 @@ class Pipeline:
         batch = part.batch
         if batch.run != self._run_of_engine:
             if self._direct is not None:
-                self._end_direct_run()
+                self._await_direct()
             self._tck = self._begin_run(batch.run)
             self._run_of_engine = batch.run
         job = self._jobs[batch.slot]
@@ -329,7 +330,9 @@ class Pipeline:
         self._interruptions.begin(part)
         self._histograms.begin(slot, batch.run)
         if batch.direct is not None:
+            assert self._direct is not None
             self._kernel_seconds = _seconds(batch.direct)
+            self._direct.keep()
             self._end(part, None)
             return
         try:
@@ -349,19 +352,18 @@ class Pipeline:
             else:
                 self._in_flight.append(part)
 
-    def _end_direct_run(self) -> None:
-        """Before the constants of another run: no direct batch of this one is computed, or counted later."""
+    def _await_direct(self) -> None:
+        """Wait until no direct batch uses the constants of this run."""
         while self.direct_since_ns():
             # Its results are not used any more: only a slow computation lasts until here.
             time.sleep(LOOK_SECONDS)
-        self._histograms.collect()
 
     def _place(self, batch: Batch) -> tuple[int, Workspace]:
         """The workspace that has the results of a batch, and its number."""
         if batch.direct is None:
             return batch.slot, self._workspaces[batch.slot]
         assert self._direct is not None
-        return len(self._workspaces), self._direct
+        return len(self._workspaces), self._direct.workspace
 
     def _compute_here(self, workspace: Workspace) -> bool:
         self._computing = workspace

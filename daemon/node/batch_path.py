@@ -335,9 +335,10 @@ class BatchPath:
 
         The decisions that follow are those of this run.
         """
-        if self.pipeline.short_run is None or self.pipeline.short_run[0] != run or not self._comes_once(run):
+        short_run = self.pipeline.short_run
+        if short_run is None or short_run[0] != run or not self._comes_once(run):
             return 0
-        self._direct_run = self.pipeline.short_run
+        self._direct_run = short_run
         return self.store.journal.begun_below(run)
 
     def leave_directly(self, mep: int, first_event: int, n_events: int) -> bool:
@@ -346,7 +347,7 @@ class BatchPath:
             assert self._early is not None
             assert self._core.direct is not None
             run, tck = self._direct_run
-            rows = self._core.direct.decision_rows
+            rows = self._core.direct.workspace.decision_rows
             return self._early.leave_directly(run, mep, first_event, n_events, tck, rows)
         except BaseException as error:
             self._crashed(error)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon.compute.conditions_of_runs import ConditionsOfRuns
+from hltnode.daemon.compute.direct_results import DirectResults
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.configuration.model import NodeConfig
@@ -83,7 +84,7 @@ class NodeCore:
             tck=f"0x{engine.tck:08X}",
         )
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
-        self.direct = engine.create_direct_workspace() if decides_directly(config, gpu) else None
+        self.direct = DirectResults(engine.create_direct_workspace()) if decides_directly(config, gpu) else None
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
         self.detector_conditions = DetectorConditions(engine.measured, engine.histograms)
         self.channels = ChannelMonitor(engine.channels, engine.histograms)

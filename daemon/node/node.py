@@ -246,11 +246,12 @@ class Node:
 
     def _decide_directly(self, udp: UdpReceiver) -> None:
         direct = self._core.direct
-        batch = None if direct is None else direct.compiled_batch
-        if batch is not None and self._path.has_plain_decisions:
+        batch = None if direct is None else direct.workspace.compiled_batch
+        if direct is not None and batch is not None and self._path.has_plain_decisions:
+            path = self._path
             begin = partial(self._core.scheduling.apply, DecisionThread.RECEIVE)
-            udp.decide_directly(batch, begin, self._path.may_decide_directly, self._path.leave_directly, self.config)
-            self._path.pipeline.direct_since_ns = udp.direct_since_ns
+            udp.decide_directly(batch, begin, path.may_decide_directly, path.leave_directly, direct.drop, self.config)
+            path.pipeline.direct_since_ns = udp.direct_since_ns
 
     def _make_periodic_tasks(self) -> None:
         core = self._core

@@ -22,18 +22,19 @@ int64_t now_ns()
 }  // namespace
 
 DirectDecisions::DirectDecisions(std::uintptr_t address, nb::object batch, nb::object begin, nb::object send,
-                                 const Limits& limits)
+                                 nb::object drop, const Limits& limits)
     : batch_(*reinterpret_cast<const hlt::direct_batch*>(address)),
       owner_(std::move(batch)),
       begin_(std::move(begin)),
       send_(std::move(send)),
+      drop_(std::move(drop)),
       limits_(limits)
 {
 }
 
 DirectDecisions::ThreadState::ThreadState(const DirectDecisions& direct) : before_(PyGILState_Ensure())
 {
-    direct.begin();
+    call(direct.begin_, "the start of a receiving thread");
     own_ = PyEval_SaveThread();
 }
 
@@ -43,12 +44,12 @@ DirectDecisions::ThreadState::~ThreadState()
     PyGILState_Release(before_);
 }
 
-void DirectDecisions::begin() const
+void DirectDecisions::call(const nb::object& function, const char* place)
 {
     try {
-        begin_();
+        function();
     } catch (nb::python_error& error) {
-        error.discard_as_unraisable("the start of a receiving thread");
+        error.discard_as_unraisable(place);
     }
 }
 
@@ -111,6 +112,7 @@ void DirectDecisions::decide(std::mutex& mutex)
     }
     const bool is_sent = may_send && send();
     times_.sent_ns = now_ns();
+    if (!is_sent) drop();
     {
         const std::lock_guard lock(mutex);
         state_ = is_sent ? State::decided : State::off;
@@ -128,6 +130,12 @@ bool DirectDecisions::send() const
         error.discard_as_unraisable("the decision of a MEP");
         return false;
     }
+}
+
+void DirectDecisions::drop() const
+{
+    const nb::gil_scoped_acquire interpreter;
+    call(drop_, "results of a MEP that are not used");
 }
 
 bool DirectDecisions::ends_within(std::mutex& mutex, int64_t longest_ns)

@@ -33,10 +33,10 @@ class DirectDecisions {
     };
 
     // `address` is that of the functions of `batch`. `send` gets the id, first event and number of events of a MEP, and
-    // returns whether its decision was sent. `begin` is called in each receiving thread at its start. Both must not
-    // raise.
+    // returns whether its decision was sent. `drop` is called after each computation whose decision was not sent: its
+    // results are not used. `begin` is called in each receiving thread at its start. None of them may raise.
     DirectDecisions(std::uintptr_t address, nanobind::object batch, nanobind::object begin, nanobind::object send,
-                    const Limits& limits);
+                    nanobind::object drop, const Limits& limits);
 
     // What a receiving thread has of the interpreter while it lives. Without it, each decision would make and delete a
     // state of the thread. Construction and destruction wait for the interpreter.
@@ -78,11 +78,12 @@ class DirectDecisions {
     // withdrawn: it is being computed, and its results are not used.
     enum class State { off, armed, computing, sending, decided, withdrawn };
 
-    void begin() const;
+    static void call(const nanobind::object& function, const char* place);
     bool send() const;
+    void drop() const;
 
     const hlt::direct_batch& batch_;
-    nanobind::object owner_, begin_, send_;
+    nanobind::object owner_, begin_, send_, drop_;
     Limits limits_;
     State state_ = State::off;
     std::condition_variable changed_;

@@ -96,6 +96,7 @@ class UdpReceiver:
         begin: Callable[[], object],
         may_decide: Callable[[int], int],
         send: Callable[[int, int, int], bool],
+        drop: Callable[[], object],
         config: NodeConfig,
     ) -> None:
         """Have MEPs decided in the receiving threads while the node has nothing else to do. Call it before `start`.
@@ -104,7 +105,7 @@ class UdpReceiver:
             batch: of a direct workspace.
             begin: called in each of these threads at its start.
             may_decide: returns one more than the largest MEP id of a run that may be decided now.
-            send: as of `UdpIntake.decide_directly`.
+            send, drop: as of `UdpIntake.decide_directly`.
         """
         self._may_decide = may_decide
         self._intake.decide_directly(
@@ -112,6 +113,7 @@ class UdpReceiver:
             batch,
             begin,
             send,
+            drop,
             mep_bytes=config.builder.max_mep_bytes,
             mfp_bytes=config.network.max_frame_bytes - HEADER_SIZE,
             deadline_ns=config.latency.deadline_us * 1_000,
@@ -215,7 +217,7 @@ class UdpReceiver:
             self._intake.arm(min(self._may_decide(run), builder.floor + builder.span))
 
     def _deliver_decided(self) -> None:
-        """Hand over a MEP that is decided, before something could refuse it."""
+        """Hand over a MEP that is decided, or the rest of it, before something could refuse it."""
         if self._may_decide is None or not self._intake.disarm(LONGEST_WAIT_NS):
             return
         self._handler.begin_turn()

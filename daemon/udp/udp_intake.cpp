@@ -253,7 +253,7 @@ bool UdpIntake::take_next()
     // The thread that decides the next MEP wakes the event loop afterwards.
     if (direct_ && direct_->is_busy()) return false;
     mep_ = joiner_.next_ready();
-    if (mep_) decided_ = direct_ ? direct_->take() : std::nullopt;
+    if (mep_ && direct_) decided_ = direct_->take();
     return mep_ != nullptr;
 }
 
@@ -270,6 +270,7 @@ Outcome UdpIntake::receive(const ReadingTimes& times, std::size_t n_meps)
     [[maybe_unused]] const ssize_t n_read = read(wake_, &n_wakes, sizeof n_wakes);
     while (true) {
         if (!mep_) {
+            decided_.reset();
             if (!n_meps) return Outcome::paused;
             if (!take_next()) return Outcome::empty;
             --n_meps;
@@ -448,12 +449,12 @@ void add_udp_intake(nb::module_& module)
         .def(
             "decide_directly",
             [](UdpIntake& self, std::uintptr_t address, nb::object batch, nb::object begin, nb::object send,
-               std::size_t mep_bytes, std::size_t mfp_bytes, int64_t deadline_ns) {
+               nb::object drop, std::size_t mep_bytes, std::size_t mfp_bytes, int64_t deadline_ns) {
                 const DirectDecisions::Limits limits{mep_bytes, mfp_bytes, deadline_ns};
                 self.decide_directly(std::make_unique<DirectDecisions>(address, std::move(batch), std::move(begin),
-                                                                       std::move(send), limits));
+                                                                       std::move(send), std::move(drop), limits));
             },
-            nb::arg("address"), nb::arg("batch"), nb::arg("begin"), nb::arg("send"), nb::kw_only(),
+            nb::arg("address"), nb::arg("batch"), nb::arg("begin"), nb::arg("send"), nb::arg("drop"), nb::kw_only(),
             nb::arg("mep_bytes"), nb::arg("mfp_bytes"), nb::arg("deadline_ns"))
         .def("arm", &UdpIntake::arm, nb::arg("below"))
         .def("disarm", &UdpIntake::disarm, nb::arg("longest_ns"), nb::call_guard<nb::gil_scoped_release>())

@@ -51,10 +51,10 @@ class UdpIntake {
     // Allows the receiving thread to decide the next MEP if its id is below `below` and no other MEP is ready.
     void arm(uint64_t below);
 
-    // Ends that permission; see DirectDecisions::disarm.
-    bool disarm(int64_t longest_ns) { return direct_ && direct_->disarm(mutex_, longest_ns); }
+    // Ends that permission, see DirectDecisions::disarm. Also true if a decided MEP is handed over in part.
+    bool disarm(int64_t longest_ns) { return (direct_ && direct_->disarm(mutex_, longest_ns)) || (mep_ && decided_); }
 
-    // The times of the MEP that was handed over last, if it was decided directly.
+    // The times of the MEP that the last call of `receive` handed over, if it was decided directly.
     const std::optional<DirectDecisions::Times>& decided() const { return decided_; }
     int64_t computes_since_ns() const { return direct_ ? direct_->since_ns() : 0; }
 
