@@ -35,6 +35,7 @@ from hltnode.processing.alice.tpc.merging.links.insert_segments import insert_se
 from hltnode.processing.alice.tpc.merging.links.join_segments import join_segments
 from hltnode.processing.alice.tpc.merging.links.link_free_ends import link_free_ends
 from hltnode.processing.alice.tpc.merging.links.link_segments import link_segments
+from hltnode.processing.alice.tpc.merging.links.sort_free_ends import sort_free_ends
 from hltnode.processing.alice.tpc.merging.segments.describe_segments import describe_segments
 from hltnode.processing.alice.tpc.merging.segments.keep_places import keep_places
 from hltnode.processing.alice.tpc.merging.segments.sort_segments import sort_segments
@@ -76,7 +77,7 @@ def _with_constructor(*constructor: Algorithm) -> Sequence:
                 *(find_neighbours, clean_links, find_start_hits),
                 *(*constructor, select_tracks, keep_places, collect_tracks),
                 *(describe_segments, sort_segments, find_clones),
-                *(link_segments, link_free_ends, insert_segments, cut_chains),
+                *(link_segments, sort_free_ends, link_free_ends, insert_segments, cut_chains),
                 *(find_turns, join_segments, fit_merged_tracks),
                 *(find_jets, describe_v0_tracks, sort_v0_tracks, count_v0s, find_v0s),
             )

@@ -21,6 +21,7 @@
 #include "alice/tpc/merging/links/join_segments.cuh"
 #include "alice/tpc/merging/links/link_free_ends.cuh"
 #include "alice/tpc/merging/links/link_segments.cuh"
+#include "alice/tpc/merging/links/sort_free_ends.cuh"
 #include "alice/tpc/merging/segments/describe_segments.cuh"
 #include "alice/tpc/merging/segments/keep_places.cuh"
 #include "alice/tpc/merging/segments/sort_segments.cuh"
@@ -53,6 +54,7 @@
     X(tpc_sort_segments) \
     X(tpc_find_clones) \
     X(tpc_link_segments) \
+    X(tpc_sort_free_ends) \
     X(tpc_link_free_ends) \
     X(tpc_insert_segments) \
     X(tpc_cut_chains) \

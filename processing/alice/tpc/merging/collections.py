@@ -139,8 +139,8 @@ best_end = tracks.column("best_end", U32, width=2)
 """The end that continues each end best: 2 * segment + (0: inner, 1: outer)."""
 free_end = tracks.column("free_end", FREE_END, width=2)
 """Ends without a link and with a direction, by cells."""
-free_link = tracks.column("free_link", U32, width=2)
-"""The free end that continues each free end best; before, the order of free ends."""
+free_number = tracks.column("free_number", U32, width=2)
+"""Their numbers: 2 * segment + (0: inner, 1: outer)."""
 cell_begins = tracks.per_event("cell_begins", U32, width=FREE_CELLS + 1)
 insertion = tracks.column("insertion", U32, width=2)
 """For each end of a link, the end of the segment without links that follows it best: 2 * segment + (0: inner, 1:

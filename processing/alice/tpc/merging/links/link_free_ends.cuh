@@ -1,16 +1,15 @@
 // Links of segments that end beside each other, whatever their bins.
 //
-// In:  ends, clones and links of the segments. Out: tpc_tracks.best_end of ends without a mutual link; scratch memory
-// free_end, free_link, cell_begins. A segment that cuts the corner of a slice has some ten clusters. Its curvature, and
-// so the axis of its helix, is too uncertain for the bins of tpc_link_segments, but the next segment begins a few cm
-// behind its end. So free ends are sorted into cubes of tpc_cell_size. Each is compared with those up to 19.5 cm
-// away; chi2 must be below max_chi2 in both directions. The smallest sum of both chi2, and of chi2 for the length of
-// both ways, decides; of equal ones the first end. A segment at the outermost place of a turn has clusters of both
-// legs, which bend it by many errors. So a pair without such a chi2 is compared by place: if the curvature of one is
-// known piece_variance times better, both ends of the other one must lie near its helix, within piece_distance, piece_z
-// and piece_slope. Pairs by chi2 come first. As before, a link is mutual. An end with more than tpc_max_free_ends
-// others in the cubes around it stays free: note crowded_ends. One block per event; threads stride over the free ends,
-// in the order of cubes. Bounds: those of the tracks.
+// In:  ends of the segments, free ends by cells. Out: tpc_tracks.best_end of free ends. A segment that cuts the corner
+// of a slice has some ten clusters. Its curvature, and so the axis of its helix, is too uncertain for the bins of
+// tpc_link_segments, but the next segment begins a few cm behind its end. So each free end is compared with those up to
+// 19.5 cm away; chi2 must be below max_chi2 in both directions. The smallest sum of both chi2, and of chi2 for the
+// length of both ways, decides; of equal ones the first end. A segment at the outermost place of a turn has clusters of
+// both legs, which bend it by many errors. So a pair without such a chi2 is compared by place: if the curvature of one
+// is known piece_variance times better, both ends of the other one must lie near its helix, within piece_distance,
+// piece_z and piece_slope. Pairs by chi2 come first. As before, a link is mutual. An end with more than
+// tpc_max_free_ends others in the cubes around it stays free: note crowded_ends. Blocks of an event share its free
+// ends, in the order of cubes; threads stride over them. Bounds: those of the tracks.
 #pragma once
 
 #include "alice/tpc/generated/tpc_flags.h"
@@ -19,7 +18,7 @@
 #include "alice/tpc/merging/links/links.cuh"
 #include "alice/tpc/merging/links/near_cells.cuh"
 #include "alice/tpc/merging/segments/near_ends.cuh"
-#include "alice/tpc/merging/segments/sort_by_bins.cuh"
+#include "framework/device/between_blocks.cuh"
 
 namespace hlt {
 
@@ -81,46 +80,26 @@ struct tpc_free_search {
 
 HLT_KERNEL(tpc_link_free_ends)
 {
-    const uint32_t event = blockIdx.x;
-    if (!p.takes(event)) return;
-    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
-    __shared__ uint32_t is_crowded;
-    if (threadIdx.x == 0) is_crowded = 0;
-    const uint32_t first = p.tpc_tracks.first(event), n = 2u * p.tpc_tracks.count[event];
-    const hlt::tpc_ends ends{p.tpc_tracks.inner + first, p.tpc_tracks.outer + first};
-    const hlt::tpc_chain chain{p.tpc_tracks.best_end + 2u * first,
-                               {p.tpc_tracks.longer + first, p.tpc_tracks.shorter + first}};
-    uint32_t* const begins = p.tpc_tracks.cell_begins + event * (hlt::tpc_free_cells + 1u);
+    if (!p.takes(blockIdx.x)) return;
+    const uint32_t event = p.event_of(blockIdx.x), part = blockIdx.x - event * hlt::tpc_merging_parts;
+    const uint32_t first = p.tpc_tracks.first(event);
+    const uint32_t* const begins = p.tpc_tracks.cell_begins + event * (hlt::tpc_free_cells + 1u);
     uint32_t* const best_end = p.tpc_tracks.best_end + 2u * first;
-    uint32_t* const link = p.tpc_tracks.free_link + 2u * first;
-    hlt::tpc_free_end* const free = p.tpc_tracks.free_end + 2u * first;
-    const auto cell_of = [&](uint32_t i) {
-        const hlt::tpc_segment_end& end = ends[i];
-        if (chain.link(i) != hlt::tpc_no_end || chain.clones.is_clone(i / 2u)) return hlt::tpc_free_cells;
-        if (!hlt::has_direction(end) || !hlt::is_in_a_cell(end)) return hlt::tpc_free_cells;
-        return hlt::folded_cell(hlt::cell_of_axis(end.x), hlt::cell_of_axis(end.y), hlt::cell_of_axis(end.z));
-    };
-    hlt::sort_by_bins(n, hlt::tpc_free_cells, cell_of, begins, link, scratch);
-    hlt::block_barrier();
-    const uint32_t n_free = begins[hlt::tpc_free_cells];
-    for (uint32_t i = threadIdx.x; i < n_free; i += blockDim.x) {
-        const hlt::tpc_segment_end& end = ends[link[i]];
-        free[i] = {end.x, end.y, end.z, link[i]};
-    }
-    hlt::block_barrier();
+    const hlt::tpc_free_end* const free = p.tpc_tracks.free_end + 2u * first;
     const hlt::tpc_free_search find{{p.distance, p.angle, p.bend, p.z, p.slope, p.max_gap, p.max_overlap},
                                     {p.piece_distance, p.piece_z, p.piece_slope, p.max_overlap},
                                     p.piece_variance,
                                     p.max_chi2,
                                     p.chi2_of_gap,
                                     1.f / (p.max_turning_radius * p.max_turning_radius),
-                                    ends};
-    for (uint32_t i = threadIdx.x; i < n_free; i += blockDim.x) {
+                                    {p.tpc_tracks.inner + first, p.tpc_tracks.outer + first}};
+    const uint32_t n_free = begins[hlt::tpc_free_cells];
+    const uint32_t end = n_free * (part + 1u) / hlt::tpc_merging_parts;
+    bool is_crowded = false;
+    for (uint32_t i = n_free * part / hlt::tpc_merging_parts + threadIdx.x; i < end; i += blockDim.x) {
         bool crowded;
-        link[free[i].end] = find.best(begins, free, free[i], crowded);
-        if (crowded) atomicOr(&is_crowded, 1u);
+        best_end[free[i].end] = find.best(begins, free, free[i], crowded);
+        is_crowded = is_crowded || crowded;
     }
-    hlt::block_barrier();
-    for (uint32_t i = threadIdx.x; i < n_free; i += blockDim.x) best_end[free[i].end] = link[free[i].end];
-    if (threadIdx.x == 0 && is_crowded != 0u) p.events.flags[event] |= uint32_t{hlt::crowded_ends};
+    if (is_crowded) hlt::set_bits_between_blocks(&p.events.flags[event], uint32_t{hlt::crowded_ends});
 }

@@ -1,15 +1,12 @@
 """tpc_link_free_ends: links of segments that end beside each other, whatever their bins."""
 
-from hltnode.processing.alice.tpc.collections import track_count
 from hltnode.processing.alice.tpc.merging.collections import (
+    MERGING_PARTS,
     best_end,
     cell_begins,
     free_end,
-    free_link,
     inner_end,
-    longer_segment,
     outer_end,
-    shorter_segment,
 )
 from hltnode.processing.alice.tpc.merging.constants import LINK_CONSTANTS
 from hltnode.processing.framework.batch import event_flags
@@ -18,11 +15,12 @@ from hltnode.processing.framework.declaration import Algorithm, Grid
 link_free_ends = Algorithm.beside(
     __file__,
     prefix="tpc",
-    grid=Grid.EVENTS,
-    block_size=256,
-    reads=(track_count, inner_end, outer_end, longer_segment, shorter_segment),
+    grid=Grid.PARTS,
+    parts=MERGING_PARTS,
+    block_size=128,
+    after_all_parts=True,
+    reads=(inner_end, outer_end, free_end, cell_begins),
     updates=(best_end, event_flags),
-    writes=(free_end, free_link, cell_begins),
     constants={
         **LINK_CONSTANTS,
         "max_chi2": 40.0,

@@ -11,6 +11,7 @@ from hltnode.processing.alice.tpc.flags import CROWDED_ENDS
 from hltnode.processing.alice.tpc.merging.collections import MAX_FREE_ENDS, MAX_SEGMENTS, NO_END, SEGMENT_END
 from hltnode.processing.alice.tpc.merging.links.cut_chains import cut_chains as cut_kernel
 from hltnode.processing.alice.tpc.merging.links.link_free_ends import link_free_ends
+from hltnode.processing.alice.tpc.merging.links.sort_free_ends import sort_free_ends
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.limits import BatchLimits
 from tests.processing.alice.merged_events import at_the_electrode, two_ends
@@ -28,6 +29,7 @@ from tests.ptx.kernels import machine_of, module_of
 
 LIMITS = BatchLimits(events=1, input_bytes=1 << 20)
 Links = NDArray[np.int64]
+FREE_LINKS = (sort_free_ends, link_free_ends)
 
 
 def run(
@@ -65,7 +67,7 @@ def free(n: int) -> Links:
 
 def freely_linked(ends: NDArray[np.void]) -> bool:
     """Whether two segments without links get one; the same as in a search over all pairs."""
-    best, flags = run(link_free_ends, ends, free(len(ends)))
+    best, flags = run(FREE_LINKS, ends, free(len(ends)))
     limits, c = limits_of(link_free_ends)
     assert best.tolist() == with_free_links(limits, ends, np.zeros(len(ends), bool), free(len(ends)), c).tolist()
     assert flags == 0
@@ -180,7 +182,7 @@ def test_a_link_by_chi2_comes_before_one_by_place() -> None:
     c = {each.name: each.value for each in link_free_ends.constants}
     by_chi2 = two_ends(15.0, 100.0, 1, 0, slope=np.sqrt(30.0 * (2e-4 + c["slope"] ** 2)))
     ends = np.concatenate([piece_behind(5.0), by_chi2[1:]])
-    assert run(link_free_ends, ends, free(3))[0][1] == 4
+    assert run(FREE_LINKS, ends, free(3))[0][1] == 4
 
 
 def test_ends_with_a_link_clones_and_ends_without_direction_take_no_part() -> None:
@@ -189,33 +191,33 @@ def test_ends_with_a_link_clones_and_ends_without_direction_take_no_part() -> No
     far["x"] += 100.0
     ends = np.concatenate([pair, far])
     best = free(4)
-    assert run(link_free_ends, ends, best)[0].tolist()[:4] == [NO_END, 2, 1, NO_END]
+    assert run(FREE_LINKS, ends, best)[0].tolist()[:4] == [NO_END, 2, 1, NO_END]
     # A mutual link stays; one that is not mutual is forgotten.
     linked = best.copy()
     linked[[1, 4]] = 4, 1
-    found = run(link_free_ends, ends, linked)[0].tolist()
+    found = run(FREE_LINKS, ends, linked)[0].tolist()
     assert (found[1], found[4], found[2]) == (4, 1, NO_END)
     one_sided = best.copy()
     one_sided[[1, 6]] = 4, 1
-    found = run(link_free_ends, ends, one_sided)[0].tolist()
+    found = run(FREE_LINKS, ends, one_sided)[0].tolist()
     assert (found[1], found[2], found[6]) == (2, 1, 5)
-    assert run(link_free_ends, ends, best, {2: 1})[0][1] == NO_END
+    assert run(FREE_LINKS, ends, best, {2: 1})[0][1] == NO_END
     no_way = ends.copy()
     no_way[1, 0]["along_x"] = no_way[1, 0]["along_y"] = 0.0
-    assert run(link_free_ends, no_way, best)[0][1] == NO_END
+    assert run(FREE_LINKS, no_way, best)[0][1] == NO_END
     for value in (np.nan, np.inf, -np.inf, 1e30):
         strange = ends.copy()
         strange[1, 0]["z"] = value
-        assert run(link_free_ends, strange, best)[0][1] == NO_END
-    assert run(link_free_ends, ends[:0], free(0))[0].tolist() == []
+        assert run(FREE_LINKS, strange, best)[0][1] == NO_END
+    assert run(FREE_LINKS, ends[:0], free(0))[0].tolist() == []
 
 
 def test_the_smallest_sum_wins_and_of_equal_ones_the_first_end() -> None:
     ends = np.concatenate([two_ends(5.0, 60.0, 1, 0), two_ends(12.0, 60.0, 1, 0)[1:]])
     for order, expected in (([0, 1, 2], 2), ([0, 2, 1], 4)):
-        assert run(link_free_ends, ends[order], free(3))[0][1] == expected
+        assert run(FREE_LINKS, ends[order], free(3))[0][1] == expected
     same = np.concatenate([ends[:2], ends[1:2]])
-    assert run(link_free_ends, same, free(3))[0][1] == 2
+    assert run(FREE_LINKS, same, free(3))[0][1] == 2
 
 
 def test_more_ends_around_one_than_a_search_takes_leave_it_free_and_are_noted() -> None:
@@ -228,7 +230,7 @@ def test_more_ends_around_one_than_a_search_takes_leave_it_free_and_are_noted() 
         ends[:2] = two_ends(5.0, 60.0, 1, 0)
         ends["along_x"][-1, 1] = float(crowded)
         assert (ends["along_x"] != 0).sum() == others + 1
-        best, flags = run(link_free_ends, ends, free(n))
+        best, flags = run(FREE_LINKS, ends, free(n))
         assert (flags, best[1]) == ((CROWDED_ENDS.mask, NO_END) if crowded else (0, 2))
 
 
@@ -260,7 +262,7 @@ def test_free_links_are_those_of_a_search_over_all_pairs_in_any_order(seed: int)
     clones = {int(a): int(a) + 1 for a in range(0, 240, 24)}
     left_out = np.isin(np.arange(240), list(clones.values()))
     limits, c = limits_of(link_free_ends)
-    found, flags = run(link_free_ends, ends, best, clones)
+    found, flags = run(FREE_LINKS, ends, best, clones)
     assert found.tolist() == with_free_links(limits, ends, left_out, best, c).tolist()
     assert flags == 0
     assert 40 < (found[np.where(found == NO_END, 0, found)] == np.arange(480)).sum() < 400
@@ -271,7 +273,7 @@ def test_free_links_are_those_of_a_search_over_all_pairs_in_any_order(seed: int)
     for end, to in enumerate(best.tolist()):
         if to != NO_END:
             moved[2 * place[end // 2] + end % 2] = 2 * place[to // 2] + to % 2
-    other, _ = run(link_free_ends, ends[order], moved, {int(place[a]): int(place[b]) for a, b in clones.items()})
+    other, _ = run(FREE_LINKS, ends[order], moved, {int(place[a]): int(place[b]) for a, b in clones.items()})
     for end, to in enumerate(found.tolist()):
         at = int(other[2 * place[end // 2] + end % 2])
         assert at == (NO_END if to == NO_END else 2 * place[to // 2] + to % 2)
@@ -365,11 +367,11 @@ def test_links_that_are_not_mutual_are_no_part_of_a_chain() -> None:
     assert (found.tolist(), flags) == (best.tolist(), 0)
 
 
-@pytest.mark.parametrize("kernel", [link_free_ends, cut_kernel], ids=["links", "cuts"])
-def test_blocks_of_any_size_and_the_ptx_give_the_same_links(kernel: Algorithm) -> None:
+@pytest.mark.parametrize("kernel", [FREE_LINKS, cut_kernel], ids=["links", "cuts"])
+def test_blocks_of_any_size_and_the_ptx_give_the_same_links(kernel: Algorithm | tuple[Algorithm, ...]) -> None:
     rng = np.random.default_rng(21)
-    if kernel is link_free_ends:
-        ends, best = spread_ends(rng, 12), free(12)
+    if kernel is FREE_LINKS:
+        ends, best = spread_ends(rng, 20), free(20)
     else:
         (ends, best), (more, others) = (chain_with_gaps(rng, n, ring) for n, ring in ((33, True), (34, False)))
         best = np.concatenate([best, np.where(others == NO_END, NO_END, others + 2 * len(ends))])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,7 +10,7 @@ from hltnode.processing.alice.chain import CHAIN
 from hltnode.processing.alice.tpc.flags import CROWDED_ENDS
 from hltnode.processing.alice.tpc.merging.collections import MAX_FREE_ENDS, NO_END, SEGMENT_END
 from hltnode.processing.alice.tpc.merging.links.insert_segments import insert_segments
-from hltnode.processing.alice.tpc.merging.links.link_free_ends import link_free_ends
+from hltnode.processing.alice.tpc.merging.links.sort_free_ends import sort_free_ends
 from tests.processing.alice.merged_events import two_ends
 from tests.processing.alice.merging_oracle import with_insertions
 from tests.processing.alice.tpc.merging.test_free_ends import Links, free, piece_behind, run, spread_ends
@@ -21,12 +19,6 @@ from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import machine_of, module_of
 
 C = {each.name: each.value for each in insert_segments.constants}
-OFF = {"max_chi2": 0.0, "piece_distance": 0.0}
-CELLS = replace(
-    link_free_ends,
-    constants=tuple(replace(each, value=OFF.get(each.name, each.value)) for each in link_free_ends.constants),
-)
-"""It sorts free ends into cells, and makes no link."""
 
 
 def inserted(
@@ -36,7 +28,7 @@ def inserted(
     launch: Launch | None = None,
     allocate: Allocate = host_memory,
 ) -> tuple[Links, int]:
-    return run((CELLS, insert_segments), ends, best, clones, launch, allocate)
+    return run((sort_free_ends, insert_segments), ends, best, clones, launch, allocate)
 
 
 def linked(n: int, *pairs: tuple[int, int]) -> Links:

@@ -11,15 +11,11 @@ struct tpc_link_free_ends_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint32_t* events_first_cluster;
-        const uint32_t* count;
         const hlt::tpc_segment_end* inner;
         const hlt::tpc_segment_end* outer;
-        const uint32_t* longer;
-        const uint32_t* shorter;
+        const hlt::tpc_free_end* free_end;
+        const uint32_t* cell_begins;
         uint32_t* best_end;
-        hlt::tpc_free_end* free_end;
-        uint32_t* free_link;
-        uint32_t* cell_begins;
         __device__ uint32_t first(uint32_t event) const { return (events_first_cluster[event] / 16u + event * 36u); }
     } tpc_tracks;
     struct {
@@ -40,5 +36,7 @@ struct tpc_link_free_ends_parameters {
     float piece_slope;
     float piece_variance;
 
-    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
+    static constexpr uint32_t n_parts = 36u;
+    __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }
+    __device__ bool takes(uint32_t part_in_batch) const { return event_of(part_in_batch) < batch->n_events; }
 };
