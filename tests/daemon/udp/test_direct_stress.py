@@ -21,7 +21,7 @@ from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.root_file import load_library
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.workspace import Workspace
 from hltnode.processing.raw.chain import CHAIN
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
