@@ -1,7 +1,7 @@
-// What the hits of a window that moves forward have in common: part of find_candidates_cpu.h.
+// Candidates of as many hits as a vector has lanes: part of find_candidates_cpu.h.
 //
-// A hit is compared once with the hits before it, which lie in the lanes of a vector, when it enters the window. So the
-// work grows with the number of hits, and not with that of the pairs in each window.
+// Each step is a loop over places k whose lanes are neighbouring hits: the k-th hit before each, or the k-th hit of
+// each time window. Such a loop has few turns, all of which but the last are predicted.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -9,203 +9,242 @@
 
 namespace hlt {
 
-/// Values of hits, with room for a vector before the first one.
+/// Values of hits, with room for all hits of a window before the first one and behind the last one.
 template <typename Number>
 struct hit_values {
-    Number of[n_wide + km3net_max_hits];
+    static constexpr uint32_t room = km3net_max_tested + n_wide;
+    Number of[room + km3net_max_hits + room];
 
-    inline Number& operator[](uint32_t hit) { return of[n_wide + hit]; }
-    inline Number operator[](uint32_t hit) const { return of[n_wide + hit]; }
-    /// The values of the n_wide hits before a hit.
+    inline Number& operator[](uint32_t hit) { return of[room + hit]; }
+    inline Number operator[](uint32_t hit) const { return of[room + hit]; }
+    /// The values of n_wide hits, from the k-th one before hit `first` on.
     template <typename Vector>
-    inline __attribute__((always_inline)) void load_before(Vector& values, uint32_t hit) const
+    inline __attribute__((always_inline)) void load_before(Vector& values, uint32_t first, uint32_t k) const
     {
-        load_wide(values, of + hit);
+        std::memcpy(&values, of + room + first - k, sizeof values);
     }
 };
 
-/// The first of the n_wide hits before a hit, or hit 0.
-inline uint32_t vector_before(uint32_t hit) { return hit > n_wide ? hit - n_wide : 0u; }
+/// Candidates of n_wide hits, one in each lane.
+struct wide_candidates {
+    int_wide hits, pmts, causal_hits, charge, triggers;
+    uint32_t found;  // bits of lanes with a candidate
+};
 
-/// Bits of those of the n_wide hits before hit `end` that are not before hit `first`, which is before `end`.
-inline uint32_t bits_from_hit(uint32_t first, uint32_t end)
-{
-    return first + n_wide > end ? (all_wide << (first + n_wide - end)) & all_wide : all_wide;
-}
-
-/// The number behind the last hit whose bit is set, of the n_wide hits before hit `end`; 0: no bit is set.
-inline uint32_t behind_last(uint32_t bits, uint32_t end)
-{
-    return bits == 0u ? 0u : end - n_wide + 32u - static_cast<uint32_t>(__builtin_clz(bits));
-}
-
-/// Hits of a sub-slice, and for those that were in a window: the pairs and triggers of the windows.
+/// Hits of a sub-slice, and for those that were in a window: what they have in common with the hits before them.
 template <typename Parameters>
 class moving_window {
   public:
-    hit_values<int32_t> time;
-
     inline moving_window(const Parameters& parameters, const uint64_t* hits_of_event, uint32_t n_hits)
         : p(parameters), hits(hits_of_event), n(n_hits)
     {
+        for (uint32_t k = 0; k < time.room; ++k) time.of[k] = long_before;
         for (uint32_t i = 0; i < n; ++i) time[i] = static_cast<int32_t>(time_of_hit(hits[i]));
+        for (uint32_t k = 0; k < time.room; ++k) time[n + k] = long_after;
     }
 
-    /// The candidate that hit i begins, which has min_hits hits in its time window; without triggers if it begins none.
-    /// Hits do not decrease from call to call.
-    inline km3net_candidate candidate_from(uint32_t i)
+    /// Bits of the n_wide hits from hit `first` on that have min_hits hits in their time window.
+    inline uint32_t begins_from(uint32_t first) const
     {
-        while (behind < i + p.min_hits || (behind < n && time[behind] - time[i] < window)) ++behind;
-        const uint32_t end = min_of(behind, i + km3net_max_tested);
-        km3net_candidate found{static_cast<uint32_t>(time[i]), 0, behind - i, 0, 0, 0};
-        enter(i, end);
-        found.charge = charge_before[end] - charge_before[i];
-        uint32_t triggers = trigger_n7;
-        // A number behind a hit is larger than that of the hit.
-        if (simple > i) triggers |= trigger_sc;
-        if (floor > i) triggers |= trigger_fc;
-        if (adjacent > i) triggers |= trigger_afc;
-        if (charged > i) triggers |= trigger_charge;
-        if ((triggers & trigger_afc) == 0u || (triggers & (trigger_sc | trigger_fc)) == 0u) return found;
-        connect(i, end);
-        found.pmts = pmts_from(i, end);
-        if (found.pmts >= p.min_pmts) triggers |= trigger_dn7;
-        found.causal_hits = group_from(i, end);
-        if (found.causal_hits >= p.min_causal) triggers |= trigger_causal;
-        if ((triggers & p.required) == p.required) found.triggers = triggers;
+        int_wide times, last;
+        time.load_before(times, first, 0);
+        std::memcpy(&last, &time.of[time.room + first + p.min_hits - 1u], sizeof last);
+        return bits_of(last - times < window);
+    }
+
+    /// The candidates of the n_wide hits from hit `first` on, of which those with a bit in `begins`, not 0, have
+    /// min_hits hits in their time windows. `first` increases from call to call.
+    inline wide_candidates candidates_from(uint32_t first, uint32_t begins)
+    {
+        const uint32_t low = first + lowest_bit(begins),
+                       high = first + 31u - static_cast<uint32_t>(__builtin_clz(begins));
+        wide_candidates found;
+        found.hits = hits_from(first, low, high);
+        const int_wide most = int_wide{} + static_cast<int32_t>(km3net_max_tested);
+        const int_wide tested = found.hits < most ? found.hits : most;
+        const uint32_t end = min_of(behind, high + km3net_max_tested);
+        enter(low, end);
+        byte_wide in_pair{};
+        found.charge = int_wide{};
+        const uint32_t longest = end - low;
+        for (uint32_t k = 0; k < longest; ++k) {
+            const int_wide inside = tested > static_cast<int32_t>(k);
+            if (bits_of(inside) == 0u) break;
+            byte_wide distances;
+            int_wide charges;
+            std::memcpy(&distances, &partners.of[partners.room + first + k], sizeof distances);
+            std::memcpy(&charges, &charge.of[charge.room + first + k], sizeof charges);
+            in_pair |= (distances <= static_cast<int8_t>(k)) & (byte_wide)inside;
+            found.charge += charges & inside;
+        }
+        const int_wide pairs = (int_wide)in_pair;
+        const int_wide simple = (pairs & 0xff) != 0, floor = (pairs & 0xff00) != 0, adjacent = (pairs & 0xff0000) != 0;
+        found.triggers = int_wide{} + static_cast<int32_t>(trigger_n7);
+        found.triggers |= simple & static_cast<int32_t>(trigger_sc);
+        found.triggers |= floor & static_cast<int32_t>(trigger_fc);
+        found.triggers |= adjacent & static_cast<int32_t>(trigger_afc);
+        found.triggers |= (pairs < 0) & static_cast<int32_t>(trigger_charge);
+        found.found = begins & bits_of(adjacent & (simple | floor));
+        if (found.found == 0u) return found;
+        connect(low, end);
+        // Bit j - 1: the j-th hit before the k-th one is in the group.
+        long_wide members{};
+        members += 1;
+        found.causal_hits = int_wide{} + 1;
+        found.pmts = found.causal_hits;
+        for (uint32_t k = 1; k < longest; ++k) {
+            const int_wide inside = tested > static_cast<int32_t>(k);
+            if (bits_of(inside) == 0u) break;
+            int_wide distances;
+            long_wide connected_to;
+            std::memcpy(&distances, &same_pmt.of[same_pmt.room + first + k], sizeof distances);
+            std::memcpy(&connected_to, &connections.of[connections.room + first + k], sizeof connected_to);
+            const long_wide joins = (members & ~connected_to) == 0;
+            members = members << 1 | (joins & 1);
+            found.causal_hits -= __builtin_convertvector(joins, int_wide) & inside;
+            found.pmts -= (distances > static_cast<int32_t>(k)) & inside;
+        }
+        found.triggers |= (found.pmts >= static_cast<int32_t>(p.min_pmts)) & static_cast<int32_t>(trigger_dn7);
+        found.triggers |=
+            (found.causal_hits >= static_cast<int32_t>(p.min_causal)) & static_cast<int32_t>(trigger_causal);
+        const int32_t required = static_cast<int32_t>(p.required);
+        found.found &= bits_of((found.triggers & required) == required);
         return found;
     }
 
   private:
+    using byte_wide = int8_t __attribute__((vector_size(4 * n_wide)));
+    using long_wide = int64_t __attribute__((vector_size(8 * n_wide)));
+    // Further from all times than any window, and without overflow of differences.
+    static constexpr int32_t long_before = -(1 << 29), long_after = 1 << 29;
+    static constexpr int32_t no_partner = 127;
+
     const Parameters& p;
     const uint64_t* const hits;
     const uint32_t n;
     const int32_t window = static_cast<int32_t>(p.time_window);
     const int32_t furthest = static_cast<int32_t>(max_of(p.simple_window, max_of(p.floor_window, p.adjacent_window)));
-    uint32_t behind = 0;  // hits of the time window end before it
-    static constexpr uint32_t placed_ahead = 8;
+    uint32_t behind = 0;                              // hits of the last time window end before it
     uint32_t placed = 0, entered = 0, connected = 0;  // hits up to these have values, have been compared
-    uint32_t simple = 0, floor = 0, adjacent = 0;     // behind the last earlier hit of a pair in SC, FC, AFC
-    uint32_t charged = 0;                             // behind the last hit with much charge
-    hit_values<int32_t> place, pmt;
+    hit_values<int32_t> time, place, pmt, charge;
     hit_values<float> x, y, z;
-    uint32_t charge_before[km3net_max_hits + 1];
-    uint64_t repeated = 0;                  // bit h % 64: a later hit is in the PMT of hit h
-    uint64_t connections[km3net_max_hits];  // bit h % 64: hit h, at most 63 places before, is connected
+    // Of each hit, how many places before it is its last partner: in the bytes of SC, FC and AFC from the lowest on;
+    // the highest is 0 for a hit with much charge.
+    hit_values<int32_t> partners;
+    hit_values<int32_t> same_pmt;     // how many places before it is the last hit in the same PMT
+    hit_values<int64_t> connections;  // bit j - 1: the j-th hit before it is connected
 
-    /// Compare the hits from i to `end` with those before them in SC, FC and AFC.
-    inline void enter(uint32_t i, uint32_t end)
+    /// The number of hits in the time windows of lanes `low` to `high`. A window does not end before an earlier one.
+    inline int_wide hits_from(uint32_t first, uint32_t low, uint32_t high)
     {
-        if (entered <= i) {
-            entered = i;
-            charge_before[i] = 0;
-        }
-        place_hits(i, end);
-        for (; entered < end; ++entered) {
-            const uint32_t m = entered, charge = charge_of_hit(hits[m]);
-            charge_before[m + 1u] = charge_before[m] + charge;
-            if (charge > p.min_charge) charged = m + 1u;
-            for (uint32_t last = m; last > i; last = vector_before(last)) {
-                if (time[m] - time[last - 1u] >= furthest) break;
-                pair_up(m, i, last);
-            }
+        int_wide times;
+        time.load_before(times, first, 0);
+        behind = max_of(behind, low + p.min_hits);
+        const int_wide end = times + window;
+        int_wide found = static_cast<int32_t>(behind - first) - (int_wide)wide_numbers;
+        for (const int32_t last = time[high] + window; time[behind] < last; ++behind) found -= time[behind] < end;
+        return found;
+    }
+
+    /// Compare the hits from `low` to `end` with those before them in SC, FC and AFC.
+    inline void enter(uint32_t low, uint32_t end)
+    {
+        entered = max_of(entered, low);
+        for (; entered < end; entered += n_wide) {
+            place_hits(low, min_of(n, entered + n_wide));
+            pair_up(entered);
         }
     }
 
-    /// Fill the values of PMTs up to hit `end` and, if any are missing, of some hits behind it: vectors that are loaded
-    /// soon after their last lane was stored would wait for it.
-    inline void place_hits(uint32_t i, uint32_t end)
+    inline void place_hits(uint32_t low, uint32_t end)
     {
-        if (placed >= end) return;
-        const uint32_t last = min_of(n, end + placed_ahead);
-        for (placed = max_of(placed, i); placed < last; ++placed) {
+        for (placed = max_of(placed, low); placed < end; ++placed) {
             const uint32_t number = pmt_of_hit(hits[placed]);
             const km3net_pmt& of_hit = p.km3net.pmt[number];
             pmt[placed] = static_cast<int32_t>(number);
             place[placed] = static_cast<int32_t>(place_of_pmt(of_hit));
+            charge[placed] = static_cast<int32_t>(charge_of_hit(hits[placed]));
             x[placed] = of_hit.x;
             y[placed] = of_hit.y;
             z[placed] = of_hit.z;
         }
     }
 
-    inline __attribute__((always_inline)) void pair_up(uint32_t m, uint32_t i, uint32_t end)
+    inline __attribute__((always_inline)) void pair_up(uint32_t first)
     {
-        int_wide times, places, pmts;
-        time.load_before(times, end);
-        place.load_before(places, end);
-        pmt.load_before(pmts, end);
-        const int_wide apart = time[m] - times;
-        const int32_t of_hit = place[m];
-        const uint32_t used = bits_from_hit(i, end);
-        const int_wide same_line = (places >> 16) == (of_hit >> 16), others = pmts != pmt[m];
-        const int_wide up = (of_hit >> 8 & 0xff) - (places >> 8 & 0xff);
-        const int_wide same_floor = same_line & (up == 0) & others;
-        const uint32_t in_floor = used & bits_of(same_floor & (apart < static_cast<int32_t>(p.floor_window)));
-        const uint32_t in_group =
-            used & bits_of(same_floor & (places == of_hit) & (apart < static_cast<int32_t>(p.simple_window)));
-        const uint32_t next_floor =
-            used & bits_of(same_line & ((up == 1) | (up == -1)) & (apart < static_cast<int32_t>(p.adjacent_window)));
-        floor = max_of(floor, behind_last(in_floor, end));
-        simple = max_of(simple, behind_last(in_group, end));
-        adjacent = max_of(adjacent, behind_last(next_floor, end));
+        int_wide times, places, pmts, charges;
+        time.load_before(times, first, 0);
+        place.load_before(places, first, 0);
+        pmt.load_before(pmts, first, 0);
+        charge.load_before(charges, first, 0);
+        const int_wide none = int_wide{} + no_partner;
+        int_wide simple = none, floor = none, adjacent = none;
+        for (uint32_t k = 1; k < km3net_max_tested; ++k) {
+            int_wide times_before, places_before, pmts_before;
+            time.load_before(times_before, first, k);
+            const int_wide apart = times - times_before;
+            if (bits_of(apart < furthest) == 0u) break;
+            place.load_before(places_before, first, k);
+            pmt.load_before(pmts_before, first, k);
+            const int_wide distance = int_wide{} + static_cast<int32_t>(k);
+            const int_wide same_line = (places >> 16) == (places_before >> 16);
+            const int_wide up = (places >> 8 & 0xff) - (places_before >> 8 & 0xff);
+            const int_wide in_floor = same_line & (up == 0) & (pmts != pmts_before);
+            const int_wide in_group = in_floor & (places == places_before);
+            const int_wide next_floor = same_line & ((up == 1) | (up == -1));
+            floor = (in_floor & (apart < static_cast<int32_t>(p.floor_window)) & (floor == none)) ? distance : floor;
+            simple =
+                (in_group & (apart < static_cast<int32_t>(p.simple_window)) & (simple == none)) ? distance : simple;
+            adjacent = (next_floor & (apart < static_cast<int32_t>(p.adjacent_window)) & (adjacent == none)) ? distance
+                                                                                                             : adjacent;
+        }
+        const int_wide charged = (charges > static_cast<int32_t>(p.min_charge)) ? int_wide{} : none;
+        const int_wide all = simple | floor << 8 | adjacent << 16 | charged << 24;
+        std::memcpy(&partners[first], &all, sizeof all);
     }
 
-    /// Compare the hits behind i up to `end` with those before them: the same PMT, and connections by light.
-    inline void connect(uint32_t i, uint32_t end)
+    /// Compare the hits behind `low` up to `end` with those before them: the same PMT, and connections by light.
+    inline void connect(uint32_t low, uint32_t end)
+    {
+        for (connected = max_of(connected, low); connected < end; connected += n_wide) {
+            place_hits(low, min_of(n, connected + n_wide));
+            connect_hits(connected);
+        }
+    }
+
+    inline __attribute__((always_inline)) void connect_hits(uint32_t first)
     {
         const float per_metre = p.ns_per_metre * p.ns_per_metre;
-        if (connected <= i) {
-            connected = i + 1u;
-            repeated &= ~(uint64_t{1} << i % 64u);
+        int_wide times, pmts;
+        float_wide xs, ys, zs;
+        time.load_before(times, first, 0);
+        pmt.load_before(pmts, first, 0);
+        x.load_before(xs, first, 0);
+        y.load_before(ys, first, 0);
+        z.load_before(zs, first, 0);
+        const int_wide none = int_wide{} + no_partner;
+        int_wide same = none;
+        long_wide found{};
+        for (uint32_t k = 1; k < km3net_max_tested; ++k) {
+            int_wide times_before, pmts_before;
+            float_wide x_before, y_before, z_before;
+            time.load_before(times_before, first, k);
+            if (bits_of(times - times_before < window) == 0u) break;
+            pmt.load_before(pmts_before, first, k);
+            x.load_before(x_before, first, k);
+            y.load_before(y_before, first, k);
+            z.load_before(z_before, first, k);
+            const float_wide dx = x_before - xs, dy = y_before - ys, dz = z_before - zs;
+            const float_wide late = __builtin_convertvector(times - times_before, float_wide) - p.causal_slack;
+            const float_wide square = dx * dx + dy * dy + dz * dz;
+            const int_wide of_pmt = pmts == pmts_before;
+            const int_wide by_light = ((late <= 0.f) | (late * late <= square * per_metre)) & ~of_pmt;
+            same = (of_pmt & (same == none)) ? int_wide{} + static_cast<int32_t>(k) : same;
+            const long_wide bit = long_wide{} + (int64_t{1} << (k - 1u));
+            found |= __builtin_convertvector(by_light, long_wide) & bit;
         }
-        for (; connected < end; ++connected) {
-            const uint32_t m = connected;
-            uint64_t found = 0;
-            uint32_t same = 0;
-            for (uint32_t last = m; last > i; last = vector_before(last)) {
-                int_wide times, pmts;
-                float_wide xs, ys, zs;
-                time.load_before(times, last);
-                pmt.load_before(pmts, last);
-                x.load_before(xs, last);
-                y.load_before(ys, last);
-                z.load_before(zs, last);
-                const float_wide dx = xs - x[m], dy = ys - y[m], dz = zs - z[m];
-                const float_wide late = __builtin_convertvector(time[m] - times, float_wide) - p.causal_slack;
-                const float_wide square = dx * dx + dy * dy + dz * dz;
-                const uint32_t used = bits_from_hit(i, last), of_pmt = used & bits_of(pmts == pmt[m]);
-                const uint32_t by_light = used & ~of_pmt &
-                                          (bits_where<wide_comparison::at_most>(late, float_wide{}) |
-                                           bits_where<wide_comparison::at_most>(late * late, square * per_metre));
-                const uint32_t turn = (last - n_wide) % 64u;
-                const uint64_t bits = by_light;
-                found |= bits << turn | bits >> (64u - turn) % 64u;
-                same = max_of(same, behind_last(of_pmt, last));
-            }
-            connections[m] = found;
-            repeated &= ~(uint64_t{1} << m % 64u);
-            if (same != 0u) repeated |= uint64_t{1} << (same - 1u) % 64u;
-        }
-    }
-
-    /// different_pmts of the hits from i to `end`, the last one that has been compared: those without a later one in
-    /// the same PMT.
-    inline uint32_t pmts_from(uint32_t i, uint32_t end) const
-    {
-        const uint64_t later = repeated >> i % 64u | repeated << (64u - i % 64u) % 64u;
-        return end - i - static_cast<uint32_t>(__builtin_popcountll(later & ~uint64_t{0} >> (64u - (end - i))));
-    }
-
-    /// causal_group of the hits from i to `end`.
-    inline uint32_t group_from(uint32_t i, uint32_t end) const
-    {
-        uint64_t members = uint64_t{1} << i % 64u, next = members;
-        for (uint32_t m = i + 1u; m < end; ++m) {
-            next = next << 1u | next >> 63u;
-            members = (members & ~connections[m]) == 0u ? members | next : members;
-        }
-        return static_cast<uint32_t>(__builtin_popcountll(members));
+        std::memcpy(&same_pmt[first], &same, sizeof same);
+        std::memcpy(&connections[first], &found, sizeof found);
     }
 };
 
