@@ -29,7 +29,7 @@ SHORT = 510
 """Sub-slices of a slice, without its margins: one on each side for both chains."""
 SLICES = {"km3net": 2, "km3net, short slices": 8, "mu3e": 2, "mu3e, short slices": 4}
 """Simulated slices, which the stream repeats."""
-FED = {"km3net": 200, "km3net, short slices": 800, "mu3e": 20, "mu3e, short slices": 40}
+FED = {"km3net": 400, "km3net, short slices": 1600, "mu3e": 80, "mu3e, short slices": 160}
 """Number of slices for the node."""
 
 

@@ -116,6 +116,8 @@ class MeasuredNode:
             with process(command, *to, *options) as feeder:
                 before = when_processed(http, node, feeder, self.fed // 4)
                 after = when_processed(http, node, feeder, self.fed * 3 // 4)
+        if after[0] == before[0]:
+            raise RuntimeError("the node processed its input between two readings of its metrics; feed it more")
         used = seconds_by_kind(node.pid, before[1], after[1])
         return {kind: seconds / (after[0] - before[0]) * 1e6 for kind, seconds in used.items()}
 
