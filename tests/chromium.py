@@ -9,9 +9,12 @@ from tools.chromium import CHROMIUM, run_chromium, take_screenshot
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)")
 
 
-def page_after_scripts(profile: Path, address: str, *options: str) -> str:
-    """The document after its scripts have run."""
-    return run_chromium(profile, address, "--dump-dom", "--virtual-time-budget=3000", *options)
+def page_after_scripts(profile: Path, address: str, *options: str, milliseconds: int = 3_000) -> str:
+    """The document after its scripts have run.
+
+    milliseconds: of the browser's virtual time, which stands still while scripts run and files are read.
+    """
+    return run_chromium(profile, address, "--dump-dom", f"--virtual-time-budget={milliseconds}", *options)
 
 
 def picture(

@@ -153,11 +153,16 @@ def test_all_parts_of_the_detector_are_named_side_by_side(tmp_path: Path, width:
     frame.write_text(f"""<iframe src="event.html" style="width:{width}px;height:1000px"></iframe><script>
 const texts = () => document.querySelector("iframe").contentWindow.texts ?? [];
 setInterval(() => {{ document.title = JSON.stringify(texts()); }}, 100);</script>""")
-    document = page_after_scripts(tmp_path / "profile", frame.as_uri(), "--allow-file-access-from-files")
-    found = re.search(r"<title>(.*)</title>", document)
-    assert found is not None
     parts = ("VELO", "UT", "magnet", "SciFi", "ECAL", "M2", "M3", "M4", "M5")
-    drawn = [text for text in json.loads(found[1]) if text[0] in parts]
+    drawn: list[tuple[str, float, float, float, float]] = []
+    # On a busy machine, virtual time may end before the frame is drawn.
+    for milliseconds in (3_000, 30_000, 300_000):
+        document = page_after_scripts(
+            tmp_path / "profile", frame.as_uri(), "--allow-file-access-from-files", milliseconds=milliseconds
+        )
+        found = re.search(r"<title>(.*)</title>", document)
+        if found is not None and (drawn := [text for text in json.loads(found[1]) if text[0] in parts]):
+            break
     # Two projections have the axis along the beam.
     assert sorted(text[0] for text in drawn[-2 * len(parts) :]) == sorted(parts * 2)
     for names in (drawn[-2 * len(parts) : -len(parts)], drawn[-len(parts) :]):
@@ -174,7 +179,7 @@ def test_a_browser_draws_the_event(tmp_path: Path) -> None:
     document = page_after_scripts(tmp_path / "profile", page.as_uri())
     assert "<title>LHCb run 1" in document
     # The script has run to its end: the buttons come last.
-    assert document.count("<label") == 13
+    assert document.count("<label") == 17
     assert 'aria-pressed="true"' in document
     plain = picture(tmp_path / "profile", page.as_uri(), tmp_path / "light.png")
     dark = picture(tmp_path / "profile", page.as_uri(), tmp_path / "dark.png", dark=True)
